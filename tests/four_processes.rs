@@ -1,4 +1,4 @@
-//! Everything that can be seen from outside, against four processes behind a proxy.
+//! All behaviour visible from outside, against four processes behind a proxy.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,7 +13,7 @@ use harness::{Shape, System};
 
 mod outside;
 
-/// How the system under test runs.
+/// The shape of the system under test.
 const SHAPE: Shape = Shape::Four;
 
 /// The system that tests share.

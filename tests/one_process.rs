@@ -1,4 +1,4 @@
-//! What can be seen from outside and depends on the shape, against all services in one process.
+//! Behaviour visible from outside that depends on the shape, with all services in one process.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,9 +11,9 @@
 
 use harness::{Shape, System};
 
-/// What depends on how the services are cut into processes: what goes from one to another, what is
+/// What depends on how the services are split into processes: what passes between them, what is
 /// shared or counted, what starts, stops and fails, that every path is answered, and what
-/// `docs/security.md` promises. What only one service does, whatever runs beside it, is tested
+/// `docs/security.md` promises. What only one service does, regardless of the others, is tested
 /// against four processes.
 mod outside {
     mod account_own;
@@ -89,7 +89,7 @@ mod outside {
     use self::common::{active, ndjson, only_begins};
 }
 
-/// How the system under test runs.
+/// The shape of the system under test.
 const SHAPE: Shape = Shape::One;
 
 /// The system that tests share.

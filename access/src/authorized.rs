@@ -11,11 +11,11 @@ use service::RequestContext;
 
 use crate::{Access, Api, Caller, Refusal, ScopeMarker, visits};
 
-/// Proof that the request came with a key in force (or, on an organization's pages, with a session of
-/// its staff), fitted into its limit and has the scope `S`.
+/// Proof that the request carries a valid key (or, on an organization's pages, a session of its
+/// staff), is within its rate limit and has the scope `S`.
 ///
-/// It is the first argument of its handler, so that a request which fails later is counted too.
-/// The order of the checks is 401, 429, 403. It reads as the [`Caller`] that it holds.
+/// It is the first argument of its handler, so that a request which fails later is counted too. The
+/// order of the checks is 401, 429, 403. Dereferences to its [`Caller`].
 #[derive(Clone, Debug)]
 pub struct Authorized<S>(pub Arc<Caller>, PhantomData<S>);
 
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// The key that a request carries. What is in `Authorization` goes before `X-Api-Key`.
+/// The key that a request carries. `Authorization` takes precedence over `X-Api-Key`.
 pub(crate) fn presented_key(headers: &HeaderMap, api: Api) -> Option<&str> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let (scheme, key) = value.to_str().ok()?.split_once(' ')?;

@@ -13,25 +13,25 @@ use crate::key::KeyHash;
 use crate::limit::{Counter, Limiter, Policy};
 use crate::{Person, Scope, ScopeSet};
 
-/// Who is asking for an organization: a key in force, or the session of somebody of its staff.
+/// The caller of an organization's API: a valid key, or the session of a staff member.
 pub struct Caller {
     /// The organization.
     pub org: OrgId,
     /// The key's public name; for a session, one that no key has.
     pub key_id: KeyId,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: ScopeSet,
-    /// Its requests in any hour.
+    /// Requests allowed in any hour.
     pub rate_limit: u32,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
     pub(crate) credential: Credential,
     pub(crate) hourly: Arc<Counter>,
-    /// Cancelled when the key is let go of, or the person leaves the staff.
+    /// Cancelled when the key is removed, or the person leaves the staff.
     pub(crate) revoked: CancellationToken,
 }
 
-/// By what a caller is known.
+/// What identifies a caller.
 pub(crate) enum Credential {
     /// A key, which has a limit of its own for the business data API.
     Key { hash: KeyHash, minute: Arc<Counter> },
@@ -40,7 +40,7 @@ pub(crate) enum Credential {
 }
 
 impl Caller {
-    /// Who it is, for the events that its requests lead to.
+    /// The actor recorded in the events that its requests cause.
     pub(crate) fn actor(&self) -> Actor {
         match &self.credential {
             Credential::Key { .. } => Actor::Key(self.key_id.to_string()),
@@ -68,7 +68,7 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// Every key that was made, neither revoked nor past its time.
+/// All created keys that are neither revoked nor expired.
 #[derive(Default)]
 pub(crate) struct KeyDirectory(RwLock<Keys>);
 
@@ -76,7 +76,7 @@ pub(crate) struct KeyDirectory(RwLock<Keys>);
 struct Keys {
     by_hash: HashMap<KeyHash, Arc<Caller>>,
     hashes: HashMap<KeyId, KeyHash>,
-    /// Those that end by themselves, the next one first.
+    /// Keys that expire, the next one first.
     ends: BTreeSet<(DateTime<Utc>, KeyId)>,
     of_org: HashMap<OrgId, usize>,
 }
@@ -87,13 +87,13 @@ impl KeyDirectory {
         keys.by_hash.get(hash).cloned()
     }
 
-    /// How many keys of an organization are in force.
+    /// The number of valid keys of an organization.
     pub(crate) fn count(&self, org: &OrgId) -> usize {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         keys.of_org.get(org).copied().unwrap_or_default()
     }
 
-    /// Takes up an event of a key; the same event twice is the same as once.
+    /// Applies an event of a key. Applying it twice has no further effect.
     pub(crate) fn apply(&self, recorded: &Recorded, limiter: &Limiter, now: DateTime<Utc>) {
         match &recorded.event {
             Event::KeyCreated(created) => self.create(&recorded.stream.org, created, limiter, now),
@@ -105,7 +105,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Lets go of the keys that have ended by themselves.
+    /// Removes expired keys.
     pub(crate) fn sweep(&self, now: DateTime<Utc>) {
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
         while let Some((end, key_id)) = keys.ends.first()
@@ -142,9 +142,9 @@ impl KeyDirectory {
 }
 
 impl Keys {
-    /// A key that has been withdrawn gives nothing any more: what it gave in a request that was
-    /// under way then stands behind its end in the log, and never works. (What a key gives does not
-    /// outlive it, so one that has ended by itself need not be known here.)
+    /// A revoked key can no longer create keys: a key that one of its requests in flight still
+    /// created comes after the revocation in the log, and never works. (A created key does not
+    /// outlive its creator, so an expired creator need not be known here.)
     fn may_come_from(&self, giver: &Giver, org: &OrgId) -> bool {
         let Giver::Key(giver) = giver else {
             return true;

@@ -1,4 +1,4 @@
-//! Reading what the log says of keys, accounts and organizations, and following it.
+//! Reads keys, accounts and organizations from the log, and follows it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,12 @@ use crate::{Access, Inner, LimitSettings, StartError};
 /// Events taken at a time.
 const BATCH: usize = 1_000;
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
-/// How often keys that have ended by themselves are let go of; they work no more from their end on.
+/// How often expired keys are removed. They stop working as soon as they expire.
 const SWEEP: Duration = Duration::from_secs(1);
 
 impl Access {
-    /// Reads all keys and accounts from the log, accounts from where they were noted last, then
-    /// follows it until `shutdown`. Postgres need not be there.
+    /// Reads all keys and accounts from the log, accounts from their last checkpoint on, then
+    /// follows it until `shutdown`. Postgres need not be available.
     pub async fn start(
         log: &EventLog,
         pool: &PgPool,
@@ -60,7 +60,7 @@ impl Access {
         Ok(access)
     }
 
-    /// Reads what was noted nowhere: the keys, and who belongs to which organization's staff.
+    /// Reads what has no checkpoint: the keys, and who belongs to which organization's staff.
     async fn read_organizations(&self, log: &EventLog, through: u64) -> Result<(), StartError> {
         if through == 0 {
             return Ok(());
@@ -121,7 +121,7 @@ impl Access {
         }
     }
 
-    /// Notes what is known of accounts, where much is new.
+    /// Saves a checkpoint of the accounts if much is new.
     fn note(&self) {
         let known = self.clone();
         let encode = move |encoder| known.persons().encode(encoder);

@@ -1,31 +1,31 @@
-//! What an API key looks like, and what is kept of it.
+//! The format of an API key, and what is stored of it.
 
 use std::fmt;
 
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// What every key begins with, so that people and scanners know it for what it is.
+/// Prefix of every key, so that people and scanners recognize it.
 const PREFIX: &str = "wp_";
 /// Digits that hold 256 random bits.
 const SECRET_DIGITS: usize = 43;
-/// Digits that hold the CRC-32 of all that stands before them.
+/// Digits that hold the CRC-32 of everything before them.
 const CHECKSUM_DIGITS: usize = 6;
 const LENGTH: usize = PREFIX.len() + SECRET_DIGITS + CHECKSUM_DIGITS;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The system has no randomness to give.
+/// The system provides no randomness.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the operating system's random generator does not answer")]
 pub struct NoRandomness;
 
-/// A whole API key: `wp_`, 43 digits to the base 62, and a checksum by which a fake is known
-/// without asking anyone. It is shown once, when it is made, and does not print by itself.
+/// A whole API key: `wp_`, 43 base-62 digits, and a checksum that exposes a fake without a lookup.
+/// It is shown once, when it is created, and `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Makes a key that nobody can guess.
+    /// Creates an unguessable key.
     pub fn generate() -> Result<Self, NoRandomness> {
         let mut entropy = [0; 32];
         let random = SystemRandom::new();
@@ -33,7 +33,7 @@ impl ApiKey {
         Ok(Self::from_entropy(entropy))
     }
 
-    /// Makes the key of these 256 bits, for a command that must answer twice with the same key.
+    /// Creates the key from these 256 bits, for a command that must return the same key twice.
     pub fn from_entropy(entropy: [u8; 32]) -> Self {
         let mut key = String::with_capacity(LENGTH);
         key.push_str(PREFIX);
@@ -43,7 +43,7 @@ impl ApiKey {
         Self(key)
     }
 
-    /// Takes text that has the form of a key, its checksum included.
+    /// Parses text that has the format of a key, including its checksum.
     pub fn parse(text: &str) -> Option<Self> {
         has_key_form(text).then(|| Self(text.to_owned()))
     }
@@ -53,7 +53,7 @@ impl ApiKey {
         &self.0
     }
 
-    /// What is kept of the key.
+    /// The hash of the key, which is what is stored.
     pub fn sha256(&self) -> KeyHash {
         KeyHash::of(&self.0)
     }
@@ -65,7 +65,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Writes a big-endian number to the base 62 with a fixed count of digits, least digit first.
+/// Writes a big-endian number in base 62 with a fixed number of digits, least significant first.
 fn push_digits<const N: usize>(text: &mut String, mut number: [u8; N], digits: usize) {
     for _ in 0..digits {
         let mut remainder = 0_u32;
@@ -97,7 +97,8 @@ pub(crate) fn has_key_form(text: &str) -> bool {
     expected == checksum
 }
 
-/// The SHA-256 of a whole key: all that is kept. A key has too much entropy to need more.
+/// The SHA-256 of a whole key, which is all that is stored. A key has enough entropy to need no
+/// more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
 
@@ -108,7 +109,7 @@ impl KeyHash {
         Self(hash)
     }
 
-    /// Reads the form that stands in `key.created`.
+    /// Parses the form used in `key.created`.
     pub(crate) fn from_hex(text: &str) -> Option<Self> {
         let mut hash = [0; 32];
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -122,7 +123,7 @@ impl KeyHash {
 }
 
 impl fmt::Display for KeyHash {
-    /// The form that stands in `key.created`: 64 hexadecimal digits.
+    /// The form used in `key.created`: 64 hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

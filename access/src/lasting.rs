@@ -1,4 +1,5 @@
-//! What outlives the check of its request: it ends with its key, and pays for what it goes on to do.
+//! Work that outlives the check of its request: it ends with its key, and is charged for what it
+//! continues to do.
 
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use tokio::time::sleep;
 use crate::directory::Credential;
 use crate::{Access, Caller, Person, Refusal};
 
-/// How often the clock is looked at: a key that ends by itself is done with within this time,
-/// wherever somebody sets the clock.
+/// How often the clock is checked: an expired key is noticed within this time, even if the clock is
+/// set to another time.
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Access {
-    /// Waits until a key is revoked or expires, or a session ends. What goes on longer than a request
-    /// ends with this, however it is held up: lines that come in, feeds, exports and sockets.
+    /// Waits until a key is revoked or expires, or a session ends. Anything that lasts longer than
+    /// a request ends with this, however it is held up: incoming lines, feeds, exports and sockets.
     pub fn ended(&self, caller: &Caller) -> impl Future<Output = ()> + Send + use<> {
         let (clock, revoked) = (self.0.clock.clone(), caller.revoked.clone());
         let expires_at = caller.expires_at;
@@ -51,7 +52,7 @@ impl Access {
         }
     }
 
-    /// Waits until a person's token ends: by a sign-out, by another password, by its time, or with
+    /// Waits until a person's token ends: by a sign-out, by a password change, by expiry, or with
     /// the account.
     pub fn token_ended(&self, person: &Person) -> impl Future<Output = ()> + Send + use<> {
         let (access, person) = (self.clone(), person.clone());
@@ -62,7 +63,7 @@ impl Access {
         }
     }
 
-    /// Counts one more request against a key's own limit, for a request that goes on to do what
+    /// Counts one more request against a key's own limit, for a request that continues with what
     /// would otherwise take several.
     pub async fn count_again(&self, caller: &Caller) -> Result<(), Refusal> {
         let limiter = &self.0.limiter;

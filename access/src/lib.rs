@@ -1,16 +1,16 @@
 //! API keys, access tokens, sessions, scopes and limits.
 //!
-//! A handler names what it asks for in its signature:
+//! A handler declares what it requires in its signature:
 //!
 //! ```text
 //! async fn trigger_workflow(caller: Authorized<scope::TriggerWorkflow>, …) -> …
 //! ```
 //!
-//! Persons come with an access token of their account instead: [`AccountToken`].
+//! Persons send an access token of their account instead: [`AccountToken`].
 //!
-//! Keys are looked up in a directory that every process folds from the log, so that a revoked key
-//! stops working everywhere at once and no request asks a database who its caller is; the same
-//! holds for what ends a token. Limits are counted in Postgres, see [`limit`].
+//! Keys are looked up in a directory that every process folds from the log, so a revoked key stops
+//! working everywhere at once and no request queries a database for its caller. The same holds for
+//! ended tokens. Limits are counted in Postgres, see [`limit`].
 
 mod authorized;
 mod directory;
@@ -65,14 +65,14 @@ pub enum StartError {
     Tail(#[from] TailError),
 }
 
-/// Knows the keys and tokens in force and counts their requests. Clones are the same.
+/// Knows the valid keys and tokens and counts their requests. Clones share their state.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
 struct Inner {
     keys: KeyDirectory,
     persons: Persons,
-    /// Of what is known of persons.
+    /// The checkpoint of `persons`.
     checkpoint: Arc<FoldCheckpoint>,
     staff: StaffDirectory,
     limiter: Limiter,
@@ -82,7 +82,7 @@ struct Inner {
 }
 
 impl Access {
-    /// The caller whose key this is, without counting anything.
+    /// Returns the caller of a key, without counting anything.
     pub fn identify(&self, presented: &str) -> Result<Arc<Caller>, Refusal> {
         if !has_key_form(presented) {
             return Err(Refusal::InvalidKey);
@@ -93,7 +93,7 @@ impl Access {
             .ok_or(Refusal::InvalidKey)
     }
 
-    /// All checks of [`Authorized`], for a key that came another way than in a request's header.
+    /// Runs all checks of [`Authorized`], for a key that was not sent in a request's header.
     pub async fn authorize(
         &self,
         presented: &str,
@@ -110,8 +110,7 @@ impl Access {
         }
     }
 
-    /// Whether the key or session is still in force, for connections that outlive their first
-    /// request.
+    /// Whether the key or session is still valid, for connections that outlive their first request.
     pub fn is_in_force(&self, caller: &Caller) -> bool {
         match &caller.credential {
             Credential::Key { hash, .. } => {
@@ -126,12 +125,12 @@ impl Access {
         }
     }
 
-    /// How many keys of an organization are in force, as this process knows.
+    /// The number of valid keys of an organization, as known to this process.
     pub fn keys_in_force(&self, org: &OrgId) -> usize {
         self.0.keys.count(org)
     }
 
-    /// What counts requests.
+    /// The limiter that counts requests.
     pub fn limiter(&self) -> &Limiter {
         &self.0.limiter
     }
@@ -157,7 +156,7 @@ impl Access {
         }
     }
 
-    /// Counts a request and says on its answer how the limit stands.
+    /// Counts a request and adds the state of the limit to its response.
     pub(crate) async fn count(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Those who operate the whole installation: the people of the organization that a setting names.
+//! Operators of the whole installation: the people of the organization that a setting names.
 
 use axum::extract::{FromRef, FromRequestParts, OptionalFromRequestParts};
 use axum::http::request::Parts;
@@ -20,10 +20,10 @@ pub struct OperatorSettings {
     pub org: Option<String>,
 }
 
-/// Proof that a request was sent by an operator of the installation: somebody of the staff of the
+/// Proof that a request was sent by an operator of the installation: a staff member of the
 /// organization that [`OperatorSettings`] names, on the pages of that organization.
 ///
-/// What is of everybody asks for it; nothing else makes one.
+/// Required for what belongs to everybody. Nothing else creates one.
 #[derive(Clone, Debug)]
 pub struct Operator(Staff);
 

@@ -1,4 +1,4 @@
-//! An organization's people and open invites, as the log knows them: few, and asked for rarely.
+//! An organization's people and open invites, read from the log: they are few and rarely requested.
 
 use chrono::{DateTime, Utc};
 use domain::organization::Organization;
@@ -7,13 +7,13 @@ use schemas::organization::Role;
 use schemas::{AccountId, AggregateType, Event, InviteId, OrgId, Sealed, StreamId};
 use serde::Serialize;
 
-/// Why nobody can be told.
+/// Why the people cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum PeopleError {
-    /// The log does not answer, or not well.
+    /// The log does not answer, or fails.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The vault does not answer, or not well.
+    /// The vault does not answer, or fails.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
@@ -22,13 +22,13 @@ pub enum PeopleError {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct People {
-    /// Those who belong to it.
+    /// The members.
     pub people: Vec<PersonOfStaff>,
-    /// Those who may join.
+    /// The open invites.
     pub invites: Vec<OpenInvite>,
 }
 
-/// Somebody who belongs to an organization's staff.
+/// A member of an organization's staff.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PersonOfStaff {
@@ -38,21 +38,21 @@ pub struct PersonOfStaff {
     pub name: String,
     /// The person's e-mail address.
     pub email: String,
-    /// As what they belong to it.
+    /// Their role in it.
     pub role: Role,
     /// When they joined.
     pub joined_at: DateTime<Utc>,
 }
 
-/// An invite that nobody has used yet. The link itself is nowhere kept.
+/// An unused invite. The link itself is not stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenInvite {
     /// The invite.
     pub invite_id: InviteId,
-    /// The address that is invited.
+    /// The invited address.
     pub email: String,
-    /// Until when the link works.
+    /// When the link expires.
     pub expires_at: DateTime<Utc>,
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Debug for OpenInvite {
     }
 }
 
-/// The people of an organization; the forgotten among them are left out.
+/// Returns the people of an organization, except forgotten ones.
 pub async fn people(
     log: &EventLog,
     org: &OrgId,

@@ -1,4 +1,4 @@
-//! Why a request is turned away before its handler, in the order of the checks.
+//! Why a request is rejected before its handler, in the order of the checks.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,19 +7,19 @@ use service::HttpError;
 use crate::Scope;
 use crate::limit::Policy;
 
-/// Why a request may not go on.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// 401: no key came with it.
+    /// 401: the request carries no key.
     #[error("an API key is required: Authorization: Bearer wp_…")]
     NoKey,
     /// 401: the key was never made, was revoked or has expired.
     #[error("the API key is not valid")]
     InvalidKey,
-    /// 401: no access token came with it.
+    /// 401: the request carries no access token.
     #[error("an access token is required: Authorization: Bearer …")]
     NoToken,
-    /// 401: the access token was not made here, is past its time or was ended.
+    /// 401: the access token was not issued here, has expired or was revoked.
     #[error("the access token is not valid")]
     InvalidToken,
     /// 429: the key has used up its limit.

@@ -16,7 +16,7 @@ pub enum Api {
 pub trait ScopeMarker: Send + Sync + 'static {
     /// The scope.
     const SCOPE: Scope;
-    /// The API that asks for it.
+    /// The API that requires it.
     const API: Api;
 }
 
@@ -89,7 +89,7 @@ scopes! {
     Admin = "admin" in Waypost,
 }
 
-/// Text that is no scope.
+/// Text that is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown scope {0:?}")]
 pub struct UnknownScope(pub String);
@@ -114,7 +114,7 @@ impl fmt::Display for Scope {
 pub struct ScopeSet(u32);
 
 impl ScopeSet {
-    /// The scopes of these names; a name that this program does not know gives nothing.
+    /// The scopes of these names; names that this program does not know are ignored.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         names
             .into_iter()

@@ -1,5 +1,5 @@
-//! Who belongs to which organization's staff, folded from the log, and the session in which such a
-//! person uses its pages: an access token in a cookie that no script can read.
+//! Who belongs to which organization's staff, folded from the log, and the session in which a staff
+//! member uses its pages: an access token in a cookie that no script can read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -16,18 +16,18 @@ use crate::{Access, Person, Refusal};
 
 /// The cookie that holds the access token.
 pub const SESSION_COOKIE: &str = "waypost_session";
-/// The cookie by which somebody who belongs to several organizations has chosen one. It gives no
-/// right: only an organization that the account belongs to is taken from it.
+/// The cookie in which a member of several organizations has chosen one. It grants nothing: only an
+/// organization that the account belongs to is accepted.
 pub const ORGANIZATION_COOKIE: &str = "waypost_organization";
 
 /// A person of an organization's staff who has signed in.
 #[derive(Clone, Debug)]
 pub struct Staff {
-    /// Who.
+    /// The person.
     pub person: Person,
-    /// For whom: nothing of any other organization may be seen or done.
+    /// The organization they act for: they may see and do nothing in any other.
     pub org: OrgId,
-    /// All that the person could have chosen.
+    /// All organizations that the person could have chosen.
     pub organizations: Vec<OrgId>,
 }
 
@@ -35,12 +35,12 @@ pub struct Staff {
 #[derive(Default)]
 pub(crate) struct StaffDirectory(RwLock<HashMap<AccountId, Vec<Membership>>>);
 
-/// That somebody belongs to an organization's staff.
+/// An account's membership in an organization's staff.
 pub(crate) struct Membership {
     org: OrgId,
-    /// What the person asks for on its pages.
+    /// Counts the person's requests on its pages.
     pub(crate) requests: Arc<Counter>,
-    /// Cancelled when it ends.
+    /// Cancelled when the membership ends.
     pub(crate) ended: CancellationToken,
 }
 
@@ -51,8 +51,7 @@ impl Drop for Membership {
 }
 
 impl StaffDirectory {
-    /// Takes up an event of an organization or an account; the same event twice is the same as
-    /// once.
+    /// Applies an event of an organization or an account. Applying it twice has no further effect.
     pub(crate) fn apply(&self, recorded: &Recorded, limiter: &Limiter) {
         let org = &recorded.stream.org;
         match &recorded.event {
@@ -65,7 +64,7 @@ impl StaffDirectory {
         }
     }
 
-    /// Lets go of those whose accounts are gone, where the events that say so are not taken up here.
+    /// Removes accounts that are gone, if the events that say so are not applied here.
     pub(crate) fn retain(&self, is_there: impl Fn(AccountId) -> bool) {
         self.write().retain(|account, _| is_there(*account));
     }
@@ -99,7 +98,8 @@ impl StaffDirectory {
         memberships.map(|one| one.org.clone()).collect()
     }
 
-    /// What counts a person's requests for an organization, and what tells when they end.
+    /// Returns the counter of a person's requests for an organization, and the membership's
+    /// cancellation token.
     pub(crate) fn membership(
         &self,
         account: AccountId,
@@ -121,13 +121,13 @@ impl Access {
         self.staff().organizations(account)
     }
 
-    /// The person who is signed in by the cookies of a request, of whichever organization or none.
+    /// Returns the person signed in by the cookies of a request, of any organization or none.
     pub fn person_of_session(&self, headers: &HeaderMap) -> Result<Person, Refusal> {
         let token = cookie(headers, SESSION_COOKIE).ok_or(Refusal::NoToken)?;
         self.authenticate_person(token)
     }
 
-    /// Who is signed in by the cookies of a request.
+    /// Returns the staff member signed in by the cookies of a request.
     pub(crate) fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Staff>, Refusal> {
         let person = self.person_of_session(headers)?;
         let organizations = self.organizations_of(person.account_id);
@@ -161,14 +161,14 @@ where
     }
 }
 
-/// 403: the account is a person's who belongs to no organization.
+/// 403: the account belongs to no organization.
 pub fn not_staff() -> HttpError {
     HttpError::forbidden("this account is not an owner of any organization")
 }
 
-/// Whether a request was sent by one of our own pages: browsers say in `Origin` whose page has sent a
-/// request, and no page can say otherwise. The session's cookie does not go along with what other
-/// sites send, either; neither is relied on alone.
+/// Whether a request was sent by one of our own pages: browsers name the page's site in `Origin`,
+/// and no page can change that. The session's cookie is not sent along with requests of other sites
+/// either. Neither is relied on alone.
 pub fn is_own_page(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));

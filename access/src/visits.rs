@@ -1,4 +1,4 @@
-//! The key APIs on an organization's pages: under `/dashboard`, a session stands in a key's stead.
+//! The key APIs on an organization's pages: under `/dashboard`, a session replaces the key.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use service::HttpError;
 use crate::directory::Credential;
 use crate::{Access, Caller, Scope, ScopeSet, Staff, is_own_page, not_staff};
 
-/// The caller of a request that came with a session; put there by [`by_session`] alone.
+/// The caller of a request that came with a session; only [`by_session`] inserts it.
 #[derive(Clone)]
 pub(crate) struct BySession(pub(crate) Arc<Caller>);
 
-/// Middleware for routes that are given to an organization's staff as they are given to keys. Whoever
-/// is signed in may do there what a key with every scope may, counted by person. What changes
-/// anything has to come from one of our own pages.
+/// Middleware that opens routes for keys to an organization's staff. A signed-in staff member may
+/// do there what a key with every scope may, counted by person. Requests that change anything must
+/// come from one of our own pages.
 pub async fn by_session(
     State(access): State<Access>,
     mut request: Request,
@@ -43,11 +43,11 @@ pub(crate) fn caller_of(parts: &Parts) -> Option<Arc<Caller>> {
 }
 
 impl Access {
-    /// The staff's session of a request as a caller of the key APIs.
+    /// Returns the staff session of a request as a caller of the key APIs.
     ///
     /// # Errors
-    /// 401 without a session, 403 where the account is of no organization's staff, or where
-    /// the request is no read and comes from another page than our own.
+    /// 401 without a session, 403 if the account is not staff of any organization, or if the
+    /// request is not a read and does not come from one of our own pages.
     pub fn caller_of_session(
         &self,
         headers: &HeaderMap,

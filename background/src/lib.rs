@@ -1,9 +1,8 @@
-//! Threads for long work, which give way to everything else.
+//! Threads for long work, which yield to everything else.
 //!
-//! A request that takes a millisecond should not wait while a PDF is drawn or somebody reads a
-//! million events. Among the tasks of one runtime it would: these take turns in the order in which
-//! they came. Between threads the system decides, and gives those of a lower priority what the
-//! others leave.
+//! A request that takes a millisecond should not wait while a PDF is drawn or a million events are
+//! read. On one runtime it would, because tasks take turns in the order in which they arrive.
+//! Between threads the system decides, and gives those of a lower priority what the others leave.
 
 use std::sync::LazyLock;
 use std::thread::{available_parallelism, sleep};
@@ -19,7 +18,7 @@ use tokio::task::JoinHandle;
 /// About a tenth of a processor's time while other threads want all of it.
 const NICENESS: i32 = 10;
 
-/// Work that took so many times as long as it needed of a processor had to share it.
+/// Work that took this many times its processor time had to share the processor.
 const SHARED: f64 = 1.5;
 
 static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
@@ -34,22 +33,21 @@ static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
         .ok()
 });
 
-/// How many processors this process may use; 1 where that cannot be told.
+/// Number of processors that this process may use; 1 if that is unknown.
 pub fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// Computes on a thread of lower priority. How many of these are under way at once is the
-/// caller's to bound.
+/// Computes on a thread of lower priority. The caller has to bound how many of these run at once.
 pub fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     handle().spawn_blocking(work)
 }
 
-/// Computes like [`compute`], and holds a place for longer than that takes: where the work had to
-/// share its processor, for as long again. A thread of lower priority still takes a part of what
-/// others need, and of their cache; whoever has no end of such work should leave them half the time.
+/// Computes like [`compute`], and holds `place` longer than that takes: if the work had to share
+/// its processor, for as long again. A thread of lower priority still takes some of the processor
+/// and cache that others need. A caller with endless work should leave them half the time.
 ///
-/// The answer comes before the rest; an error, if the work panics.
+/// The result is sent before the rest; the receiver gets an error if the work panics.
 pub fn compute_and_rest<T, P>(
     work: impl FnOnce() -> T + Send + 'static,
     place: P,
@@ -64,7 +62,7 @@ where
         let (begun, used) = (Instant::now(), processor_time());
         let done = work();
         let (took, used) = (begun.elapsed(), processor_time().saturating_sub(used));
-        // Whoever asked may be gone, and the rest is due all the same.
+        // The caller may be gone; the rest is due anyway.
         let _ = tell.send(done);
         if took > used.mul_f64(SHARED) {
             sleep(took);
@@ -75,27 +73,27 @@ where
     told
 }
 
-/// What this thread has used of a processor.
+/// The processor time used by this thread.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Runs a task on threads of lower priority.
+/// Spawns a task on threads of lower priority.
 pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     handle().spawn(task)
 }
 
-/// The runtime of these threads; the one that asks, where the system gives no threads.
+/// The runtime of these threads, or the caller's runtime if the system provides no threads.
 ///
 /// # Panics
 ///
-/// Outside of a runtime, in that case.
+/// In that case, if called outside of a runtime.
 pub fn handle() -> Handle {
     let threads = THREADS.as_ref().map(Runtime::handle);
     threads.cloned().unwrap_or_else(Handle::current)
 }
 
-/// Linux counts niceness for each thread. Where it is refused, long work competes as any other.
+/// Linux keeps niceness per thread. If it is refused, long work competes like any other.
 fn give_way() {
     if let Err(error) = setpriority_process(Some(gettid()), NICENESS) {
         tracing::debug!(%error, "a thread keeps its priority");
@@ -112,7 +110,7 @@ mod tests {
     async fn a_place_is_held_beyond_work_that_had_to_share() {
         let took = Duration::from_millis(50);
         for (work, rests) in [
-            // One that sleeps uses no processor, as one that does not get any.
+            // Work that sleeps uses no processor time, like work that does not get any.
             (
                 Box::new(move || sleep(took)) as Box<dyn FnOnce() + Send>,
                 true,

@@ -11,14 +11,14 @@ use crate::report::Report;
 use crate::system::System;
 use crate::{ceiling, plain};
 
-/// Keys that share the load, as many tenants would.
+/// Keys that share the load, like many tenants.
 const KEYS: usize = 1_000;
 const WORKFLOW: &str = "bench";
 const BODY: &str = r#"{"email":"ada@example.com","name":"Ada","score":81,"source":"web form"}"#;
 
 type Requests = Arc<Vec<Vec<u8>>>;
 
-/// Measures accepting against publishing bare, against a plain handler, and without guards.
+/// Measures accepting against bare publishing, against a plain handler, and without guards.
 pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, report: &mut Report) {
     let (org, keys) = prepare(system).await;
     let (many, hot) = (requests(&keys), requests(&keys[..1]));
@@ -31,7 +31,7 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
 
     without_guards(system, &org, &many, time, rounds, report).await;
 
-    // Last: what this leaves to Postgres (vacuum, checkpoints) must not fall into another figure.
+    // Last: the work this leaves to Postgres (vacuum, checkpoints) must not affect another figure.
     plain::prepare(system.servers.database_url(), &keys, WORKFLOW).await;
     let handler = system.spawn_self(&["--plain"]).await;
     against(
@@ -57,7 +57,7 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
     drop(handler);
 }
 
-/// Measures accepting against publishing bare on three NATS servers that keep three copies.
+/// Measures accepting against bare publishing on three NATS servers that keep three copies.
 pub(crate) async fn measure_replicated(
     system: &System,
     time: Duration,
@@ -157,14 +157,14 @@ async fn lone(addr: SocketAddr, requests: &Requests, time: Duration, report: &mu
     );
 }
 
-/// A trigger by each key.
+/// One trigger request per key.
 pub(crate) fn requests(keys: &[String]) -> Requests {
     let path = format!("/api/v1/workflows/{WORKFLOW}/trigger");
     let requests = keys.iter().map(|key| load::post(&path, key, BODY));
     Arc::new(requests.collect())
 }
 
-/// A workflow to trigger, its organization, and the keys that trigger it.
+/// Creates a workflow to trigger; returns its organization, and the keys that trigger it.
 pub(crate) async fn prepare(system: &System) -> (String, Vec<String>) {
     let (org, admin) = system.organization().await;
     let definition = json!({
@@ -186,7 +186,7 @@ pub(crate) async fn prepare(system: &System) -> (String, Vec<String>) {
     (org, keys)
 }
 
-/// Saves a workflow by the operator's command line.
+/// Saves a workflow with the operator's command line.
 pub(crate) async fn put_workflow(
     system: &System,
     org: &str,

@@ -5,18 +5,18 @@ use std::fs::{read_to_string, write};
 
 const SETTING: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 
-/// Switched off until this is dropped, where this process may do so.
+/// Switches autogroup off until this is dropped, if this process may do so.
 ///
-/// Each of Postgres' processes is a session of its own, and so gets as much as all threads of
-/// Waypost and NATS together. Containers, and units that have a weight, are shared between as
-/// groups and have no sessions: so does Waypost run for its users, and so it is measured.
+/// Each of Postgres's processes is a session of its own, and so gets as much as all threads of
+/// Waypost and NATS together. Containers, and units that have a weight, are scheduled as groups and
+/// have no sessions. Users run Waypost like that, so it is measured like that.
 #[derive(Debug)]
 pub(crate) struct Off {
     was_on: bool,
 }
 
 impl Off {
-    /// Only what is started afterwards is free of it.
+    /// Affects only processes that are started afterwards.
     pub(crate) fn switch() -> Self {
         let is_on = read_to_string(SETTING).is_ok_and(|value| value.trim() == "1");
         let was_on = is_on && write(SETTING, "0").is_ok();

@@ -1,5 +1,5 @@
-//! A bare loop that appends what runs append, and calls what they call: what could be had at most
-//! of the same servers by somebody who decides nothing and reads nothing.
+//! A bare loop that makes the same appends and calls as runs: the most that a client which decides
+//! nothing and reads nothing could get from the same servers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use crate::ceiling;
 use crate::load::{self, Connection};
 use crate::system::System;
 
-/// Messages of a batch, the server's limit.
+/// Messages per batch, the server's limit.
 const BATCH: usize = 1_000;
-/// Loops side by side: while one waits for the disk or for answers, another sends.
+/// Concurrent loops: while one waits for the disk or for responses, another sends.
 const LOOPS: usize = 2;
 /// Connections of each loop for its calls.
 const CONNECTIONS: usize = 32;
 
-/// What one run is made of.
+/// The parts of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts {
     /// Events of its first commit.
     pub(crate) first: usize,
-    /// Whom it calls then, and the events of the commit that follows.
+    /// The receiver that it then calls, and the events of the commit that follows.
     pub(crate) call: Option<(SocketAddr, usize)>,
 }
 
 impl Parts {
-    /// Events of the whole.
+    /// Total number of events.
     pub(crate) fn events(self) -> usize {
         self.first + self.call.map_or(0, |(_, second)| second)
     }
 }
 
-/// Runs that a bare loop does in a second.
+/// Runs per second of a bare loop.
 pub(crate) async fn rate(system: &System, parts: Parts, time: Duration) -> f64 {
     let work = |context, end| run(context, parts, end);
     ceiling::rate(system, LOOPS, time, work).await
@@ -66,7 +66,7 @@ async fn run(context: jetstream::Context, parts: Parts, end: Instant) -> u32 {
     done
 }
 
-/// Appends so many events to each of some runs behind their last ones, in one atomic batch.
+/// Appends `events` events to each of the runs after their last ones, in one atomic batch.
 async fn append(client: &Client, runs: &mut [(String, u64)], events: usize) {
     let batch = Uuid::now_v7().simple().to_string();
     let all = runs.len() * events;
@@ -97,7 +97,7 @@ async fn append(client: &Client, runs: &mut [(String, u64)], events: usize) {
     }
 }
 
-/// A batch's messages stand one behind the other, up to `end`.
+/// Sets the runs' last sequences: a batch's messages are consecutive, up to `end`.
 fn tell_places(runs: &mut [(String, u64)], events: u64, end: u64) {
     for ((_, last), behind) in runs.iter_mut().rev().zip(0..) {
         *last = end - events * behind;

@@ -1,4 +1,4 @@
-//! What a bare client of the log's server does.
+//! Rates of a bare client of the log's server.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::system::System;
 
-/// The bytes of a small event.
+/// Size of a small event, in bytes.
 pub(crate) const PAYLOAD: usize = 200;
 
 pub(crate) async fn connect(nats_url: &str) -> jetstream::Context {
@@ -25,7 +25,7 @@ pub(crate) async fn connect(nats_url: &str) -> jetstream::Context {
     jetstream::new(client.expect("NATS"))
 }
 
-/// Messages per second that an ordered consumer brings of a whole stream.
+/// Messages per second that an ordered consumer receives from a whole stream.
 pub(crate) async fn consumed(nats_url: &str, stream: &str) -> f64 {
     let context = connect(nats_url).await;
     let mut stream = context.get_stream(stream).await.expect("the stream");
@@ -60,8 +60,8 @@ pub(crate) async fn publishes(system: &System, connections: usize, time: Duratio
     rate(system, connections, time, publish).await
 }
 
-/// What workers get done in a second that write side by side to a stream of their own on the same
-/// server, each until the time that it is told.
+/// The rate of concurrent workers that write to a stream of their own on the same server, each
+/// until the given instant.
 pub(crate) async fn rate<F>(
     system: &System,
     workers: usize,
@@ -91,13 +91,13 @@ where
     rate
 }
 
-/// Batches that a bare client has under way at a time.
+/// Concurrent batches of a bare client.
 const BATCHES: usize = 4;
-/// Messages of a batch.
+/// Messages per batch.
 const BATCH_MESSAGES: usize = 1_000;
 
-/// Messages of a size per second that a bare client publishes in atomic batches, to a stream of its
-/// own on the same server.
+/// Messages per second of the given size that a bare client publishes in atomic batches, to a
+/// stream of its own on the same server.
 pub(crate) async fn batches(system: &System, bytes: usize, time: Duration) -> f64 {
     let publish = |context: jetstream::Context, end| async move {
         let mut published = 0;

@@ -1,5 +1,5 @@
 //! Webhook deliveries per second, over a bare client's requests to the same receiver with as many
-//! under way.
+//! in progress.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::report::Report;
 use crate::system::System;
 use crate::webhook::receive;
 
-/// Requests under way to one endpoint, as Waypost has them by default.
+/// Concurrent requests to one endpoint, Waypost's default.
 const TO_ONE: usize = 32;
-/// Requests under way to all endpoints of one organization that is alone, likewise.
+/// Concurrent requests to all endpoints of one organization that is alone, likewise.
 const TO_ALL: usize = 256;
-/// Endpoints of one organization together.
+/// Number of endpoints of one organization.
 const MANY: usize = 100;
-/// How long deliveries may take that were imported.
+/// How long the deliveries of imported events may take.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// When the first and the last of some requests came, how many, and what the last one said.
+/// When the first and the last request arrived, how many did, and the body of the last one.
 #[derive(Default)]
 struct Arrivals {
     first: Option<Instant>,
@@ -36,7 +36,7 @@ struct Arrivals {
 
 type Shared = Arc<Mutex<Arrivals>>;
 
-/// Has about as many events delivered as `count`, to one endpoint and to many together.
+/// Delivers about `count` events, to one endpoint and to many together.
 pub(crate) async fn measure(system: &System, time: Duration, count: usize, report: &mut Report) {
     for (what, endpoints, under_way) in [
         ("one endpoint", 1, TO_ONE),
@@ -52,16 +52,16 @@ pub(crate) async fn measure(system: &System, time: Duration, count: usize, repor
     }
 }
 
-/// What was delivered, and where to.
+/// The result of the deliveries, and their receiver.
 pub(crate) struct Delivered {
     /// Deliveries per second.
     pub(crate) rate: f64,
     receiver: SocketAddr,
-    /// One of them.
+    /// The body of one of them.
     body: String,
 }
 
-/// Has so many contacts delivered to each of some endpoints.
+/// Delivers `contacts` contacts to each of the endpoints.
 pub(crate) async fn delivered(system: &System, contacts: usize, endpoints: usize) -> Delivered {
     let (org, key) = system.organization().await;
     let arrivals = Shared::default();
@@ -92,7 +92,7 @@ pub(crate) async fn delivered(system: &System, contacts: usize, endpoints: usize
     }
 }
 
-/// The rate from the first to the last, once all are there, and a body.
+/// The rate from the first to the last once all have arrived, and a body.
 fn measured(arrivals: &Shared, count: usize) -> Option<(f64, Bytes)> {
     let arrivals = arrivals.lock().expect("a lock");
     let took = arrivals.last? - arrivals.first?;

@@ -1,4 +1,4 @@
-//! Rows of an export per second, over Postgres' own.
+//! Rows of an export per second, over Postgres's own.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub(crate) async fn measure(system: &System, rounds: usize, report: &mut Report)
     report.rate("rows exported as CSV, over COPY TO STDOUT", &pairs, "");
 }
 
-/// Imports contacts by the operator's command line; gives what it said, and the time it took.
+/// Imports contacts with the operator's command line; returns its output, and the time it took.
 pub(crate) async fn import_contacts(
     system: &System,
     org: &str,
@@ -61,7 +61,7 @@ pub(crate) async fn import_contacts(
     (imported, took)
 }
 
-/// Waits until reads see a position: then nothing is found under an id that nothing has.
+/// Waits until reads see a position: then an unknown id is answered 404.
 pub(crate) async fn until_readable(system: &System, kind: &str, key: &str, position: &str) {
     let url = format!("http://{}/api/v1/records/{kind}/none", system.addr());
     let client = reqwest::Client::new();
@@ -91,7 +91,7 @@ fn write_contacts(path: &std::path::Path, count: usize) {
     }
 }
 
-/// Rows per second that Postgres copies out of so many.
+/// Rows per second that Postgres copies out, given the number of `rows`.
 pub(crate) async fn copy(database_url: &str, rows: usize) -> f64 {
     let mut connection = PgConnection::connect(database_url).await.expect("Postgres");
     let started = Instant::now();

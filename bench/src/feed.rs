@@ -12,7 +12,7 @@ use crate::{ceiling, load};
 
 const STREAM: &str = "EVENTS";
 
-/// Reads all events of an organization that made so many contacts.
+/// Reads all events of an organization that created `count` contacts.
 pub(crate) async fn measure(system: &System, rounds: usize, count: usize, report: &mut Report) {
     let (org, key) = system.organization().await;
     import_contacts(system, &org, count).await;
@@ -45,7 +45,7 @@ async fn told(system: &System, key: &str, least: usize) -> f64 {
             break;
         }
         for byte in &buffer[..read] {
-            // What frames the answer ends its lines with both.
+            // Chunk framing ends its lines with `\r\n`.
             lines += u32::from(*byte == b'\n' && before != b'\r');
             before = *byte;
         }

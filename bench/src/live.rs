@@ -1,4 +1,4 @@
-//! From a position's sending to its arrival on the sockets of those who share a circle.
+//! From sending a position to its arrival on the sockets of those who share a circle.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::system::System;
 const PER_SECOND: usize = 100;
 const PERSONS: usize = 10;
 
-/// A position as the socket names it: whose, and of when.
+/// A position as it appears on the socket: its person and its time.
 pub(crate) type Fix = (u64, String);
 
 /// Measures at a hundred positions a second in one circle.
@@ -54,7 +54,7 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
             latencies.push(at.saturating_duration_since(sent));
         }
     }
-    // The first second is there to warm up.
+    // The first second is a warm-up.
     latencies.drain(..PER_SECOND);
     latencies.sort_unstable();
     let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
@@ -66,18 +66,18 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
     );
 }
 
-/// The one form in which a time is sent and told.
+/// The format in which times are sent and received.
 pub(crate) fn written(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// Somebody with an account.
+/// A person with an account.
 pub(crate) struct Person {
     pub(crate) id: u64,
     pub(crate) token: String,
 }
 
-/// What every person signs in with.
+/// The password of every person.
 pub(crate) const PASSWORD: &str = "a long password";
 
 /// A person's e-mail address.
@@ -126,7 +126,7 @@ pub(crate) async fn gather(addr: SocketAddr, persons: &[Person]) {
     }
 }
 
-/// Tells of every position that arrives, and when.
+/// Reports every position that arrives, and when.
 pub(crate) async fn watch(
     addr: SocketAddr,
     token: &str,

@@ -1,5 +1,5 @@
 //! A load of HTTP requests over connections that stay open. The client writes prepared bytes and
-//! reads no more of an answer than it must, so that it takes little of the machine it measures.
+//! reads no more of a response than it must, so that it takes little of the machine it measures.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// What a load led to.
+/// The results of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Requests answered as wanted.
+    /// Requests answered with the wanted status.
     pub(crate) answered: u64,
-    /// Other answers.
+    /// Other responses.
     pub(crate) other: u64,
-    /// The time it took.
+    /// The duration of the load.
     pub(crate) elapsed: Duration,
-    /// Each answer's time, sorted.
+    /// The latency of each response, sorted.
     pub(crate) latencies: Vec<Duration>,
 }
 
 impl Outcome {
-    /// Wanted answers per second.
+    /// Wanted responses per second.
     pub(crate) fn rate(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
         let answered = self.answered as f64;
         answered / self.elapsed.as_secs_f64()
     }
 
-    /// The latency that `percent` of the answers did not exceed.
+    /// The latency that `percent` of the responses did not exceed.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let place = self.latencies.len().saturating_sub(1) * percent / 100;
         self.latencies.get(place).copied().unwrap_or_default()
     }
 }
 
-/// Sends `requests` in turn, so many a second over all `connections`, until `time` is over. Gives
-/// how many were answered.
+/// Sends `requests` in turn, `per_second` over all `connections`, until `time` is over. Returns how
+/// many were answered.
 pub(crate) async fn run_paced(
     addr: SocketAddr,
     connections: u32,
@@ -48,7 +48,7 @@ pub(crate) async fn run_paced(
 ) -> u64 {
     let end = Instant::now() + time;
     let between = Duration::from_secs_f64(f64::from(connections) / per_second.max(1.0));
-    // Dropped with the workers when nobody waits for them any more.
+    // A `JoinSet`, so that the workers end if this future is dropped.
     let mut workers = JoinSet::new();
     for worker in 0..connections {
         let requests = requests.clone();
@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and gives the answer's head, from the status on.
+    /// Sends a request and returns the response's head, from the status on.
     pub(crate) async fn send(&mut self, request: &[u8]) -> String {
         self.stream.write_all(request).await.expect("sending");
         self.buffer.clear();
@@ -159,14 +159,14 @@ impl Connection {
         }
     }
 
-    /// Sends a request that must succeed and gives its JSON answer.
+    /// Sends a request that must succeed and returns its JSON response.
     pub(crate) async fn send_for_body(&mut self, request: &[u8]) -> serde_json::Value {
         let head = self.send(request).await;
         assert!(head.starts_with('2'), "{head}");
         self.body()
     }
 
-    /// The last answer's JSON body.
+    /// The JSON body of the last response.
     pub(crate) fn body(&self) -> serde_json::Value {
         let end = self.buffer.windows(4).position(|four| four == b"\r\n\r\n");
         serde_json::from_slice(&self.buffer[end.expect("a head") + 4..]).expect("JSON")
@@ -187,14 +187,14 @@ impl Connection {
     }
 }
 
-/// A header's value in an answer's head.
+/// A header's value in a response's head.
 pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let values = head.lines().filter_map(|line| line.split_once(": "));
     let mut values = values.filter(|(given, _)| *given == name);
     values.next().map(|(_, value)| value)
 }
 
-/// The bytes of a GET; `more` are further header lines, each with its end.
+/// The bytes of a GET; `more` are further header lines, each with its line end.
 pub(crate) fn get(path: &str, key: &str, more: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n{more}\r\n")
         .into_bytes()

@@ -1,5 +1,5 @@
-//! Waypost against its ceilings: every figure stands beside what the machine could do at best in
-//! the same run, since a figure alone says more about the machine than about us.
+//! Waypost against its ceilings: every figure is printed beside the best the machine could do in
+//! the same run, because a figure alone says more about the machine than about Waypost.
 #![expect(
     clippy::expect_used,
     reason = "a bench that cannot be set up has nothing to say"
@@ -44,7 +44,7 @@ use tokio::runtime::Runtime;
 use report::Report;
 use system::System;
 
-/// The variable that tells a child of the bench where to listen in its role.
+/// The variable with the address on which a child of the bench listens in its role.
 const ROLE_ADDR: &str = "BENCH_ROLE_ADDR";
 
 /// Measure Waypost against the ceilings of this machine.
@@ -139,7 +139,7 @@ fn main() {
     if options.crowd.is_some() {
         give_way();
     }
-    // A role is a child of the bench that measures.
+    // Only the bench that measures switches it off, not its children.
     let _off = std::env::var(ROLE_ADDR)
         .is_err()
         .then(autogroup::Off::switch);
@@ -147,8 +147,8 @@ fn main() {
     runtime.block_on(run(options));
 }
 
-/// Leaves the processors to everybody else. A low priority alone lets a thread that has begun go
-/// on for milliseconds before one that wakes up; the idle class does not. Before there are
+/// Leaves the processors to everything else. A low priority alone lets a running thread continue
+/// for milliseconds before one that wakes up; the idle class does not. Called before there are
 /// threads, which inherit both.
 fn give_way() {
     rustix::process::nice(19).expect("a lower priority");
@@ -161,7 +161,7 @@ fn give_way() {
 }
 
 async fn run(options: Options) {
-    // A second provider is no fault: everybody in this process asks for the same one.
+    // A second provider is no fault: everything in this process uses the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if let Ok(addr) = std::env::var(ROLE_ADDR) {
         let addr = addr.parse().expect("an address");
@@ -232,7 +232,11 @@ async fn run(options: Options) {
         million::measure(options.rows, options.rounds, &mut report).await;
     }
     if options.only == Some(Part::Pages) {
-        million_pages::measure(options.rows, time, &mut report).await;
+        let sample = million_pages::Sample {
+            time,
+            rounds: options.rounds,
+        };
+        million_pages::measure(options.rows, sample, &mut report).await;
     }
     if options.only == Some(Part::Processes) {
         processes::measure(time, options.rounds, &mut report).await;
@@ -248,7 +252,7 @@ async fn run(options: Options) {
     report.print();
 }
 
-/// What three NATS servers with three copies make of it.
+/// The measurements on three NATS servers with three copies.
 async fn replicated(options: &Options, time: Duration, report: &mut Report) {
     report.within("three copies: ");
     let system = System::start_on(3, &["command-api"]).await;

@@ -1,5 +1,5 @@
-//! What a user would write instead of Waypost: one axum handler that checks the key, counts the
-//! request and inserts the run, in Postgres.
+//! The alternative to Waypost: one axum handler that checks the key, counts the request and inserts
+//! the run, in Postgres.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const TABLES: &str = "
         payload jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());
     CREATE INDEX ON plain_runs (org_id, workflow_id, created_at DESC);";
 
-/// Makes the tables with some keys and a workflow.
+/// Creates the tables with some keys and a workflow.
 pub(crate) async fn prepare(database_url: &str, keys: &[String], workflow: &str) {
     let pool = PgPool::connect(database_url).await.expect("Postgres");
     pool.execute(TABLES).await.expect("tables");

@@ -1,4 +1,4 @@
-//! What two and four processes of each service bring on one machine, over one of each.
+//! Gain of two and four processes of each service on one machine, over one of each.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,10 +27,10 @@ const CONTACTS: usize = 20_000;
 const ENDPOINTS: usize = 100;
 const EACH: usize = 200;
 
-/// What is done per second, by what it is called.
+/// Rates per second, by name.
 type Rates = BTreeMap<&'static str, f64>;
 
-/// Measures one of each service and several of each by turns.
+/// Measures one of each service and several of each alternately.
 pub(crate) async fn measure(time: Duration, rounds: usize, report: &mut Report) {
     let (mut ones, mut several) = (Vec::new(), BTreeMap::<usize, Vec<Rates>>::new());
     for _ in 0..rounds {
@@ -54,7 +54,7 @@ pub(crate) async fn measure(time: Duration, rounds: usize, report: &mut Report) 
     }
 }
 
-/// What so many processes of each service do, each service for itself as far as it can be.
+/// The rates of `count` processes of each service, each service measured alone as far as possible.
 async fn rates(count: usize, time: Duration) -> Rates {
     let mut system = System::start(&["command-api"]).await;
     let more = start(&system, "command-api", count - 1).await;
@@ -106,7 +106,7 @@ async fn start(system: &System, service: &str, count: usize) -> Vec<Process> {
     processes
 }
 
-/// Requests answered as wanted by all together, and how many a second.
+/// Requests answered with the wanted status by all together, and how many per second.
 async fn loaded(
     addrs: &[SocketAddr],
     connections: usize,
@@ -132,7 +132,8 @@ async fn loaded(
     (answered, outcomes.iter().map(load::Outcome::rate).sum())
 }
 
-/// Starts projectors on a log that nobody has read; how many events a second they catch up with.
+/// Starts projectors on a log that was not read before; returns the events per second until they
+/// have caught up.
 async fn projected(system: &mut System, log: &EventLog, count: usize) -> f64 {
     let end = log.end(Log::Events).await.expect("an end").sequence();
     let end = usize::try_from(end).expect("not that many");

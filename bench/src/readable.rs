@@ -1,5 +1,5 @@
-//! From a write's answer to a read that shows it, and reads at a write's position, at half of the
-//! rate at which writes can be taken.
+//! From a write's response to a read that shows it, and reads at a write's position, at half of the
+//! maximum rate of writes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::system::System;
 
 const PATH: &str = "/api/v1/records/contacts";
 const CONNECTIONS: u32 = 64;
-/// Who write and read back at the same time.
+/// Number of clients that write and read back concurrently.
 const READERS: usize = 8;
 
 /// Measures both; `reads` writes are read back at their position.
@@ -49,12 +49,12 @@ pub(crate) async fn measure(system: &System, time: Duration, reads: usize, repor
         right += reader.await.expect("a reader");
     }
     loading.abort();
-    // The system goes only after those who write to it.
+    // The writers must end before the system is dropped.
     let _ = loading.await;
     report.right("reads at a write's position under that load", right, reads);
 }
 
-/// Writes one after the other, and asks for each until it is there.
+/// Writes one record after the other, and polls for each until it is visible.
 async fn until_readable(addr: SocketAddr, key: &str, time: Duration) -> Vec<Duration> {
     let end = Instant::now() + time;
     let (mut writer, mut reader) = (Connection::open(addr).await, Connection::open(addr).await);
@@ -75,7 +75,7 @@ async fn until_readable(addr: SocketAddr, key: &str, time: Duration) -> Vec<Dura
     latencies
 }
 
-/// Writes these and reads each back at once; says how often what was read is what was written.
+/// Writes these and reads each back at once; returns how often the read matched the write.
 async fn read_back(addr: SocketAddr, key: &str, share: impl Iterator<Item = usize>) -> usize {
     let mut connection = Connection::open(addr).await;
     let mut right = 0;

@@ -1,5 +1,5 @@
-//! Catching up and rebuilding, over COPY of the same rows into the same indexed tables; and what
-//! reads feel of a rebuild.
+//! Catching up and rebuilding, over COPY of the same rows into the same indexed tables; and the
+//! effect of a rebuild on reads.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::system::{System, until_ready};
 const SHARES: [(&str, usize); 4] = [("contacts", 4), ("orders", 2), ("leads", 1), ("runs", 3)];
 const CONNECTIONS: usize = 4;
 
-/// Fills an empty log with so many mixed events.
+/// Fills an empty log with the given number of mixed events.
 pub(crate) async fn measure(system: &System, events: usize, time: Duration, report: &mut Report) {
     let (org, key) = system.organization().await;
     let definition = system.write("w.json", DEFINITION);
@@ -87,7 +87,8 @@ pub(crate) async fn caught_up(database: &mut PgConnection, events: usize) {
     }
 }
 
-/// Copies the projected rows into tables like theirs, with all indexes; how many, and how long.
+/// Copies the projected rows into equal tables, with all indexes; returns how many, and how long it
+/// took.
 async fn copy(database: &mut PgConnection) -> (usize, Duration) {
     let (mut rows, mut took) = (0, Duration::ZERO);
     run(database, "CREATE SCHEMA ceiling".to_owned()).await;
@@ -119,7 +120,7 @@ async fn run(database: &mut PgConnection, sql: String) {
     database.execute(AssertSqlSafe(sql)).await.expect("done");
 }
 
-/// Rebuilds projections; how long it took, and the memory that it held at most.
+/// Rebuilds projections; returns how long it took, and the peak memory.
 async fn rebuild(system: &System, names: &[&str]) -> (Duration, u64) {
     let mut command = system.command("waypost");
     command
@@ -139,7 +140,7 @@ async fn rebuild(system: &System, names: &[&str]) -> (Duration, u64) {
     }
 }
 
-/// The latency of reads, alone and while what they read is rebuilt again and again.
+/// The latency of reads, alone and while their projection is rebuilt repeatedly.
 async fn reads(system: &System, key: &str, time: Duration, report: &mut Report) {
     let queries = system.run("query-api");
     until_ready(queries.addr).await;

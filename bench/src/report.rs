@@ -1,4 +1,4 @@
-//! What was measured, as a table.
+//! The results, as a table.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<[String; 5]>,
-    /// What is said before the name of each row.
+    /// Prefix of each row's name.
     scope: &'static str,
 }
 
 impl Report {
-    /// Says before each row from here on what holds for all of them.
+    /// Sets the prefix of all further rows.
     pub(crate) fn within(&mut self, scope: &'static str) {
         self.scope = scope;
     }
 
-    /// Ours against something, both per second; the ratios are those of each round.
+    /// A rate of ours against another, both per second; the ratios are those of each round.
     pub(crate) fn rate(&mut self, what: &str, pairs: &[(f64, f64)], aim: &str) {
         let ours = median(pairs.iter().map(|pair| pair.0));
         let other = median(pairs.iter().map(|pair| pair.1));
@@ -29,13 +29,13 @@ impl Report {
         self.push(what, row, aim);
     }
 
-    /// A time of ours alone.
+    /// A time, without comparison.
     pub(crate) fn time(&mut self, what: &str, time: Duration, aim: &str) {
         let milliseconds = format!("{:.2} ms", time.as_secs_f64() * 1000.0);
         self.push(what, [milliseconds, String::new(), String::new()], aim);
     }
 
-    /// A number of things of ours alone, and the time that all of them took.
+    /// A count, without comparison, and the total time.
     pub(crate) fn count(&mut self, what: &str, count: usize, time: Duration) {
         #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
         let rate = count as f64 / time.as_secs_f64();
@@ -43,15 +43,23 @@ impl Report {
         self.push(what, [figure, String::new(), String::new()], "");
     }
 
-    /// How long something of ours takes and how long something else does.
-    pub(crate) fn times(&mut self, what: &str, ours: Duration, other: Duration, aim: &str) {
-        let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
-        let ratio = ours.as_secs_f64() / other.as_secs_f64().max(f64::EPSILON);
-        let row = [shown(ours), shown(other), format!("{ratio:.2}")];
+    /// A time of ours against another; the ratios are those of each round.
+    pub(crate) fn times(&mut self, what: &str, pairs: &[(Duration, Duration)], aim: &str) {
+        let pairs = pairs
+            .iter()
+            .map(|(ours, other)| (ours.as_secs_f64(), other.as_secs_f64()));
+        let ours = median(pairs.clone().map(|pair| pair.0)) * 1000.0;
+        let other = median(pairs.clone().map(|pair| pair.1)) * 1000.0;
+        let ratio = median(pairs.map(|pair| pair.0 / pair.1.max(f64::EPSILON)));
+        let row = [
+            format!("{ours:.2} ms"),
+            format!("{other:.2} ms"),
+            format!("{ratio:.2}"),
+        ];
         self.push(what, row, aim);
     }
 
-    /// How long something takes alone and beside others.
+    /// A time alone and under load.
     pub(crate) fn slower(&mut self, what: &str, pairs: &[(Duration, Duration)], aim: &str) {
         let pairs: Vec<_> = pairs
             .iter()
@@ -72,13 +80,13 @@ impl Report {
         self.push(what, row, aim);
     }
 
-    /// How many of some requests were not answered as they should be, and how instead.
+    /// Number of requests that were answered incorrectly, and how.
     pub(crate) fn refused(&mut self, what: &str, wrong: usize, of: usize, told: &str) {
         let figure = format!("{wrong} of {of}");
         self.push(what, [figure, told.to_owned(), String::new()], "none");
     }
 
-    /// What a program holds in memory before, at most and afterwards, in bytes.
+    /// A program's memory before, at most and afterwards, in bytes.
     pub(crate) fn grown(&mut self, program: &str, bytes: [u64; 3]) {
         let [before, most, after] = bytes.map(|bytes| bytes / (1024 * 1024));
         let figure = format!("{most} MiB at most");
@@ -90,20 +98,20 @@ impl Report {
         );
     }
 
-    /// How many of some answers were right.
+    /// Number of correct responses.
     pub(crate) fn right(&mut self, what: &str, right: usize, of: usize) {
         let figure = format!("{right} of {of}");
         self.push(what, [figure, String::new(), String::new()], "all");
     }
 
-    /// What a process of ours holds in memory, in bytes.
+    /// Memory of one of our processes, in bytes.
     pub(crate) fn memory(&mut self, what: &str, bytes: u64) {
         let figure = format!("{} MiB", bytes / (1024 * 1024));
         let what = format!("memory of {what}");
         self.push(&what, [figure, String::new(), String::new()], "");
     }
 
-    /// What something of ours and something else hold in memory, in bytes: now, and at most.
+    /// Memory of ours against another, in bytes: now, and at most.
     pub(crate) fn memories(&mut self, what: &str, ours: (u64, u64), other: (u64, u64)) {
         let mebibytes = |bytes: u64| bytes / (1024 * 1024);
         let shown = |(now, most): (u64, u64)| {
@@ -129,7 +137,7 @@ impl Report {
     }
 }
 
-/// The middle value.
+/// The median.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

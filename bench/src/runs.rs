@@ -1,5 +1,5 @@
-//! Runs ended per second, over a bare loop that does the same appends and calls, and how soon a
-//! run begins.
+//! Runs ended per second, over a bare loop that does the same appends and calls, and how soon a run
+//! starts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,24 +19,24 @@ use crate::webhook::receive;
 
 const CONNECTIONS: usize = 64;
 const EVENTS_AT_ONCE: usize = 1_000;
-/// Between two looks at how far the log has come, which cost the server next to nothing: whoever
-/// read every event meanwhile would take a sixth of the machine.
+/// Interval between queries of the log's end, which cost the server next to nothing. Reading every
+/// event meanwhile would take a sixth of the machine.
 const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Triggers a second, for how soon a run begins.
+/// Triggers per second for measuring how soon a run starts.
 const STEADY: f64 = 1_000.0;
 const BODY: &str = r#"{"email":"ada@example.com","score":81}"#;
 
-/// A run of nothing but its first step.
+/// A run that consists only of its first step.
 pub(crate) const ONE_STEP: Parts = Parts {
     first: 4,
     call: None,
 };
 
-/// What is measured: a name, the steps behind the first, what a run consists of, and the aim.
+/// A measurement: a name, the steps after the first, the parts of a run, and the aim.
 type Work = (&'static str, Vec<Value>, Parts, &'static str);
 
-/// Has runs wait for a runner, and then carried out, of workflows with more and more steps.
+/// Queues runs and then lets a runner execute them, for workflows with more and more steps.
 pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report) {
     let (org, key) = system.organization().await;
     let router = axum::Router::new().fallback(async || ());
@@ -96,7 +96,7 @@ fn definition(steps: Vec<Value>) -> Value {
     json!({ "name": "Bench", "status": "ACTIVE", "steps": all })
 }
 
-/// The rate at which so many runs end that wait, from the first event of a runner on.
+/// The rate at which `count` waiting runs end, measured from a runner's first event.
 pub(crate) async fn ended(
     system: &System,
     log: &EventLog,
@@ -131,7 +131,7 @@ async fn until(log: &EventLog, sequence: u64) {
     }
 }
 
-/// Runs that ended well behind a place in the log.
+/// Number of runs that succeeded after a position in the log.
 async fn count_since(log: &EventLog, after: u64) -> u64 {
     let mut succeeded = 0;
     each_since(log, after, |event, _, _| {
@@ -141,7 +141,7 @@ async fn count_since(log: &EventLog, after: u64) -> u64 {
     succeeded
 }
 
-/// Goes through the events of runs behind a place in the log.
+/// Iterates over the events of runs after a position in the log.
 async fn each_since(log: &EventLog, after: u64, mut see: impl FnMut(&Event, &str, DateTime<Utc>)) {
     let runs = [AggregateType::Run];
     let mut tail = log.tail(Log::Events, after, &runs).await.expect("a tail");
@@ -155,7 +155,8 @@ async fn each_since(log: &EventLog, after: u64, mut see: impl FnMut(&Event, &str
     }
 }
 
-/// How soon after a trigger was decided, which is before it is accepted, its first step begins.
+/// The delay from a trigger's decision, which is before its acceptance, to the start of its first
+/// step.
 async fn begun(
     system: &System,
     log: &EventLog,

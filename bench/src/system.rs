@@ -1,4 +1,4 @@
-//! Servers and programs under measure, as processes of their own.
+//! The measured servers and programs, as separate processes.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::load::Connection;
 /// Private servers, and Waypost's programs on them.
 pub(crate) struct System {
     programs: Vec<Process>,
-    /// Held for as long as they are used.
+    /// Kept alive as long as they are used.
     nats: Vec<LocalNats>,
     pub(crate) servers: Servers,
     home: TemporaryHome,
@@ -37,7 +37,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -90,14 +90,14 @@ impl System {
         self.home.path()
     }
 
-    /// Writes a file for the operator's command line and gives its path.
+    /// Writes a file for the operator's command line and returns its path.
     pub(crate) fn write(&self, name: &str, content: &str) -> String {
         let path = self.home.path().join(name);
         std::fs::write(&path, content).expect("a file");
         path.to_str().expect("a path in UTF-8").to_owned()
     }
 
-    /// Where the measured program listens.
+    /// The address of the measured program.
     pub(crate) fn addr(&self) -> SocketAddr {
         self.programs[0].addr
     }
@@ -128,17 +128,17 @@ impl System {
         }
     }
 
-    /// The NATS server, to be hurt.
+    /// The NATS server, to be killed and restarted.
     pub(crate) fn nats(&mut self) -> &mut LocalNats {
         self.nats.first_mut().expect("a NATS server")
     }
 
-    /// How many copies of each event there are.
+    /// Number of copies of each event.
     pub(crate) fn replicas(&self) -> usize {
         self.nats.len()
     }
 
-    /// The log, as a program of ours opens it.
+    /// The log, opened as a program of ours does.
     pub(crate) async fn log(&self) -> EventLog {
         let settings = LogSettings {
             log_replicas: self.replicas(),
@@ -149,7 +149,7 @@ impl System {
         log.expect("the log")
     }
 
-    /// A program of ours on these servers, not started yet.
+    /// The command for a program of ours on these servers, not started yet.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(folder().join(program));
         command
@@ -171,7 +171,7 @@ impl System {
         self.waypost_reading(arguments, "").await
     }
 
-    /// The same with something on its standard input.
+    /// The same with the given standard input.
     pub(crate) async fn waypost_reading(&self, arguments: &[&str], input: &str) -> Value {
         let mut command = self.command("waypost");
         command
@@ -189,8 +189,8 @@ impl System {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    /// Lets Postgres do at once what it would do by itself in the minutes after many rows came, on
-    /// both processors, while something is measured.
+    /// Makes Postgres do now what it would do on its own, on both processors, in the minutes after
+    /// many rows were written, while something is measured.
     pub(crate) async fn tidy_database(&self) {
         let mut database = PgConnection::connect(self.servers.database_url())
             .await
@@ -200,7 +200,7 @@ impl System {
         }
     }
 
-    /// An organization and a key of it that may do everything.
+    /// Creates an organization and a key of it with all rights.
     pub(crate) async fn organization(&self) -> (String, String) {
         let org = self.waypost(&["org", "create", "--name", "Bench"]).await;
         let org = org["orgId"].as_str().expect("orgId").to_owned();
@@ -219,12 +219,12 @@ fn folder() -> PathBuf {
     this.parent().expect("a folder").to_owned()
 }
 
-/// Waits until a program says that it is ready.
+/// Waits until a program reports that it is ready.
 pub(crate) async fn until_ready(addr: SocketAddr) {
     ready_within(addr, Duration::from_secs(30)).await;
 }
 
-/// The same for so long at most.
+/// The same with the given timeout.
 pub(crate) async fn ready_within(addr: SocketAddr, patience: Duration) {
     let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\n\r\n";
     let end = Instant::now() + patience;

@@ -1,5 +1,5 @@
-//! A trigger without authentication and limits, and all else the same: what these cost is the
-//! difference.
+//! A trigger without authentication and limits, and otherwise the same: the difference is what
+//! these cost.
 
 use std::net::SocketAddr;
 use std::path::Path as FilePath;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 const MAX_BYTES: usize = 256 * 1024;
 
-/// What a trigger stands on that asks nobody.
+/// State of a trigger without guards.
 #[derive(Clone)]
 struct Unguarded {
     log: EventLog,
@@ -31,7 +31,7 @@ struct Unguarded {
     org: OrgId,
 }
 
-/// Serves until killed; all that comes is taken for this organization's.
+/// Serves until killed; every request is treated as this organization's.
 pub(crate) async fn serve(addr: SocketAddr, org: &str) {
     let home = std::env::var("WAYPOST_HOME").expect("WAYPOST_HOME");
     let keyring = Keyring::load(FilePath::new(&home)).expect("a keyring");

@@ -84,7 +84,7 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
     );
 }
 
-/// Serves a receiver of webhooks, and gives its address.
+/// Starts a receiver of webhooks, and returns its address.
 pub(crate) async fn receive(router: axum::Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await

@@ -1,4 +1,4 @@
-//! Answers of commands: each says at which position reads see what it did.
+//! Responses of commands: each carries the position at which reads see its effect.
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::Done;
 
-/// Says at which position reads see what a command did.
+/// The header with the position at which reads see a command's effect.
 pub(crate) const POSITION: HeaderName = HeaderName::from_static("waypost-position");
 
 /// A position as a header's value.
 pub(crate) fn position_value(position: Position) -> HeaderValue {
-    // A position is plain ASCII; nothing else can come of this.
+    // A position is plain ASCII, so this cannot fail.
     HeaderValue::try_from(position.to_string()).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The header that says at which position reads see what a command did.
+/// Returns the header with the position at which reads see a command's effect.
 pub(crate) fn position_header(position: Position) -> [(HeaderName, HeaderValue); 1] {
     [(POSITION, position_value(position))]
 }

@@ -12,16 +12,16 @@ use service::body::{MAX_JSON_BYTES, is_json};
 
 use crate::Refusal;
 
-/// A body of any kind: 413 for a larger one.
+/// A body of any content type: 413 if it is too large.
 pub(crate) struct AnyBody {
     bytes: Bytes,
     pub(crate) is_json: bool,
 }
 
-/// A body that must be JSON: 415 for another type, 413 for a larger one.
+/// A body that must be JSON: 415 for another type, 413 if it is too large.
 pub(crate) struct JsonBody<const MAX_BYTES: usize = MAX_JSON_BYTES>(Bytes);
 
-/// A body that anyone may send, without a key: no larger than such a one has to be.
+/// A body that anyone may send without a key: limited to what such a request needs.
 pub(crate) type SmallBody = JsonBody<{ 16 * 1024 }>;
 
 impl<S: Send + Sync> FromRequest<S> for AnyBody {
@@ -62,13 +62,13 @@ impl<const MAX_BYTES: usize> Deref for JsonBody<MAX_BYTES> {
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
-    /// The JSON, of whatever shape.
+    /// The JSON value, of any shape.
     pub(crate) fn value(&self) -> Result<Value, HttpError> {
         serde_json::from_slice(self)
             .map_err(|error| HttpError::bad_request(format!("the body is not valid JSON: {error}")))
     }
 
-    /// Reads JSON that must have the shape that `parse` knows.
+    /// Reads JSON of the shape that `parse` expects.
     pub(crate) fn read<T, R: Refusal>(
         &self,
         parse: impl FnOnce(Value) -> Result<T, R>,

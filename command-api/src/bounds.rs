@@ -1,8 +1,8 @@
-//! How many of each thing there may be, so that nobody makes them grow without end.
+//! Upper bounds on the number of each thing, so that no caller can make it grow without end.
 //!
-//! What stands in one aggregate is counted there, and exactly. What an organization or a person has
-//! is counted by what this process has read of the log: commands that are under way at the same
-//! time may pass the bound by as many as they are.
+//! What belongs to one aggregate is counted there, exactly. What an organization or a person has is
+//! counted from what this process has read of the log, so concurrent commands may exceed the bound
+//! by their number.
 
 use clap::Args;
 use domain::circles::{Bounds, Full, NotMember};
@@ -52,7 +52,7 @@ impl Default for BoundSettings {
 }
 
 impl BoundSettings {
-    /// Those of one circle.
+    /// The bounds of one circle.
     pub(crate) fn of_circle(&self) -> Bounds {
         Bounds {
             members: self.members_per_circle,
@@ -62,7 +62,7 @@ impl BoundSettings {
     }
 }
 
-/// There are as many as there may be.
+/// The bound has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooMany {
     /// Workflows.
@@ -83,7 +83,7 @@ pub enum TooMany {
     /// A person's circles.
     #[error("you have created {0} circles, the most one may; invite people to one that is there")]
     CirclesOfPerson(usize),
-    /// What one circle has.
+    /// Contents of one circle.
     #[error(transparent)]
     InCircle(#[from] Full),
 }
@@ -124,7 +124,7 @@ impl Refusal for NotAdded {
     }
 }
 
-/// One more, where there are so many and `most` at most.
+/// Checks that one more fits, given `there` existing ones and at most `most`.
 pub(crate) fn one_more(
     there: usize,
     most: usize,

@@ -1,34 +1,34 @@
-//! What a command can fail with, and how HTTP says it.
+//! Errors of commands, and their HTTP responses.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use domain::{FieldError, Invalid};
 use event_log::{AppendError, ReadError, VaultError};
 use service::HttpError;
 
-/// Why a command led to nothing.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError<R> {
-    /// The decision was no.
+    /// The decision was a refusal.
     #[error("{0}")]
     Refused(R),
-    /// The `Idempotency-Key` came with another request before.
+    /// The `Idempotency-Key` was already used with another request.
     #[error("this Idempotency-Key was already used with another request; use a new key")]
     OtherRequest,
-    /// The log could not be asked or written.
+    /// The log could not be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
 }
 
-/// Why the log could not be asked or written, or something else that a command stands on failed.
+/// Why the log could not be read or written, or another dependency of a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// It does not answer; whether something was written is unknown.
     #[error("{0}")]
     Unavailable(String),
-    /// It is slow, and others write less; nothing was written.
+    /// The log is slow, and the caller writes more than others; nothing was written.
     #[error("the event log is busy, and others write less")]
     HeldBack,
-    /// Others kept changing the same thing.
+    /// Concurrent changes kept conflicting.
     #[error("concurrent changes")]
     Busy,
     /// Too many passwords wait to be hashed.
@@ -37,13 +37,13 @@ pub enum LogError {
     /// Too many of these come from one client.
     #[error("too many passwords of one client wait to be hashed")]
     TooManyAtOnce,
-    /// More than one event can hold.
+    /// Larger than an event may be.
     #[error("too large for the log")]
     TooLarge,
-    /// Whose data it would have been was forgotten meanwhile.
+    /// The owner of the data was forgotten meanwhile.
     #[error("the owner was forgotten")]
     Forgotten,
-    /// What nobody expected.
+    /// An unexpected error.
     #[error("{0}")]
     Broken(String),
 }
@@ -141,9 +141,9 @@ impl<R: Refusal> From<CommandError<R>> for HttpError {
     }
 }
 
-/// A decision's no, as HTTP says it.
+/// A refusal with an HTTP response.
 pub trait Refusal {
-    /// The answer to the client.
+    /// Returns the response to the client.
     fn into_http(self) -> HttpError;
 }
 
@@ -165,7 +165,7 @@ impl Refusal for Invalid {
     }
 }
 
-/// There is no such thing, or none that the caller may know of.
+/// There is no such thing, or the caller may not know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} not found")]
 pub struct NotFound(pub &'static str);

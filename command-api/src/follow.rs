@@ -1,4 +1,4 @@
-//! Following the log into what a process keeps in memory.
+//! Follows the log into state that a process keeps in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 1_000;
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// Hands all events of some kinds of aggregate behind the sequence `after` (0: from the first event)
-/// to `take_in`, those of a batch together: first all that stands there, before this returns, then
-/// in the background what follows, until `shutdown`. Answers with the sequence that has been taken
-/// in. `what` names it in log lines.
+/// Passes all events of the given aggregate types after the sequence `after` (0: from the first
+/// event) to `take_in`, batch by batch: existing events before this returns, then new ones in the
+/// background until `shutdown`. Returns a receiver of the sequence that has been taken in. `what`
+/// names the state in log lines.
 pub(crate) async fn follow(
     log: &EventLog,
     after: u64,

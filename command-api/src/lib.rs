@@ -1,8 +1,8 @@
 //! HTTP in: commands become events.
 //!
-//! Each command loads what it needs of its aggregate from the log, decides in a pure function of
-//! `domain`, and appends with the past that it saw as its expectation. What the operator's command
-//! line does too stands here as a public function beside its handler.
+//! Each command loads the events it needs of its aggregate from the log, decides in a pure function
+//! of `domain`, and appends provided that the past it saw is unchanged. Commands that the
+//! operator's command line also runs are public functions next to their handlers.
 
 mod answer;
 mod body;
@@ -49,7 +49,7 @@ pub use error::{CommandError, LogError, NotFound, Refusal};
 pub use random::Random;
 pub use settings::{CommandSettings, PeopleSettings};
 
-/// Paths that are for reading only.
+/// Read-only paths.
 const READS: &[&str] = &[
     "/api/v1/analytics",
     "/api/v1/clients",
@@ -107,34 +107,34 @@ const READS: &[&str] = &[
     "/sos",
 ];
 
-/// What the routes of commands stand on.
+/// Dependencies of the command routes.
 #[derive(Clone)]
 pub struct Dependencies {
-    /// Where events go.
+    /// The log that events are appended to.
     pub log: EventLog,
-    /// Who may do what, and how often.
+    /// Permissions and rate limits.
     pub access: Access,
-    /// What is known of workflows.
+    /// The known workflows.
     pub workflows: workflows::Directory,
-    /// How many runs organizations have open.
+    /// The number of open runs of each organization.
     pub open_runs: workflows::OpenRuns,
-    /// Where operators of the installation ask for operations.
+    /// Where operators of the installation request operations.
     pub operations: Operations,
-    /// What accounts stand on.
+    /// Dependencies of accounts.
     pub accounts: accounts::Accounts,
-    /// What is known of circles.
+    /// The known circles.
     pub circles: circles::Directory,
-    /// What is known of webhooks.
+    /// The known webhooks.
     pub webhooks: webhooks::Directory,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How commands are taken.
+    /// Settings of commands.
     pub settings: CommandSettings,
     /// Private ranges that webhooks may point at.
     pub open_targets: Ranges,
 }
 
-/// What every handler sees; clones are the same.
+/// State of all handlers; clones share it.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Inner>);
 
@@ -173,7 +173,7 @@ impl FromRef<App> for Access {
     }
 }
 
-/// All routes of commands, without what surrounds a whole process ([`service::edge`]).
+/// Returns all command routes, without the layers of a whole process ([`service::edge`]).
 pub fn router(dependencies: Dependencies) -> Router {
     let commands = Commands::new(dependencies.log)
         .with_clock(dependencies.clock)
@@ -211,7 +211,7 @@ pub fn router(dependencies: Dependencies) -> Router {
         .with_state(app)
 }
 
-/// What an organization's programs do with a key, and its staff on its pages with a session.
+/// Routes for an organization's programs with a key, and for its staff on its pages with a session.
 fn of_organizations() -> Router<App> {
     Router::new()
         .merge(circles::of_organizations())

@@ -1,4 +1,5 @@
-//! `If-Match` and `If-None-Match`: a change that somebody else's change would make wrong.
+//! `If-Match` and `If-None-Match`: preconditions of a change that a concurrent one would make
+//! wrong.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
@@ -10,7 +11,7 @@ use service::HttpError;
 
 use crate::Refusal;
 
-/// What a request expects of what it changes.
+/// The precondition of a request's change.
 pub(crate) struct Expecting(pub(crate) Precondition);
 
 impl<S: Send + Sync> FromRequestParts<S> for Expecting {
@@ -38,7 +39,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Expecting {
     }
 }
 
-/// A header's values as one; they may come as several lines.
+/// A header's values joined; they may come as several lines.
 fn list(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, HttpError> {
     let mut values = Vec::new();
     for value in headers.get_all(name) {
@@ -51,7 +52,7 @@ fn list(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, HttpEr
 fn read(tags: &str) -> Result<Vec<Revision>, HttpError> {
     let tags = tags.split(',').map(str::trim);
     let revision = |tag: &str| {
-        // A proxy that compresses an answer weakens its tag; it names the same state still.
+        // A proxy that compresses a response weakens its tag, which still names the same state.
         let tag = tag.strip_prefix("W/").unwrap_or(tag);
         let text = tag.strip_prefix('"')?.strip_suffix('"')?;
         (!text.contains('"')).then(|| Revision::named(text))
@@ -72,7 +73,7 @@ impl Refusal for Unmet {
     }
 }
 
-/// An answer that names the state which stands now.
+/// Adds the `ETag` of the current state to a response.
 pub(crate) fn tagged(answer: Response, revision: &Revision) -> Response {
     ([(ETAG, revision.etag())], answer).into_response()
 }

@@ -19,7 +19,7 @@ impl Random {
     /// Random bytes, fit for secrets.
     ///
     /// # Panics
-    /// Where the system has no randomness to give.
+    /// If the system provides no randomness.
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         #[expect(
@@ -30,7 +30,7 @@ impl Random {
         bytes
     }
 
-    /// An id that nobody can guess.
+    /// An unguessable id.
     pub fn id(&self) -> Uuid {
         uuid::Builder::from_random_bytes(self.bytes()).into_uuid()
     }
@@ -46,7 +46,7 @@ impl Random {
         EventId(self.id_at(now))
     }
 
-    /// So many decimal digits, each of equal chance.
+    /// `N` decimal digits, each equally likely.
     pub fn digits<const N: usize>(&self) -> String {
         let mut text = String::with_capacity(N);
         while text.len() < N {
@@ -58,7 +58,7 @@ impl Random {
         text
     }
 
-    /// Characters of `[0-9A-Za-z]`, each of equal chance.
+    /// Characters of `[0-9A-Za-z]`, each equally likely.
     pub fn letters(&self, length: usize) -> String {
         const LETTERS: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

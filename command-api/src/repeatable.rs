@@ -15,10 +15,10 @@ use crate::{App, Origin};
 const HEADER: &str = "idempotency-key";
 const MAX_LENGTH: usize = 255;
 
-/// A request that may come with an `Idempotency-Key`. With its body, which makes its receipt, it
-/// is the [`Origin`] of a command.
+/// A request that may have an `Idempotency-Key`. With its body, which determines its receipt, it
+/// becomes the [`Origin`] of a command.
 pub(crate) struct Repeatable {
-    /// Where it comes from, without a receipt.
+    /// Its origin, without a receipt.
     pub(crate) origin: Origin,
     keyring: Keyring,
     key: Option<KeyAndPath>,
@@ -62,20 +62,20 @@ impl KeyAndPath {
 }
 
 impl Repeatable {
-    /// Sent with this API key. Each has its own name space, so that programs which count from 1 do
-    /// not meet.
+    /// Sent with this API key. Each key has its own namespace, so that programs which count from 1
+    /// do not collide.
     pub(crate) fn by_key(self, caller: &Caller, body: &[u8]) -> Origin {
         self.by(|| namespace(caller), body)
     }
 
     /// Sent by this person.
     pub(crate) fn by_person(self, person: &Person, body: &[u8]) -> Origin {
-        // No organization's id begins so: it is the one of what belongs to nobody.
+        // No organization's id starts with this: it names what belongs to nobody.
         self.by(|| format!("{SYSTEM_ORG}/{}", person.account_id), body)
     }
 
-    /// Sent without a key or token from this address, which has a name space of its own: nobody
-    /// elsewhere finds what was answered there.
+    /// Sent without a key or token from this address. Each address has its own namespace, so that
+    /// no other address gets its answers.
     pub(crate) fn by_client(self, address: IpAddr, body: &[u8]) -> Origin {
         self.by(|| format!("{SYSTEM_ORG}/address/{address}"), body)
     }
@@ -90,7 +90,7 @@ impl Repeatable {
         }
     }
 
-    /// The receipt of one line, which says `line`, of a request that has many.
+    /// The receipt of one line, with the content `line`, of a request with many lines.
     pub(crate) fn line_receipt<'l>(
         &self,
         caller: &Caller,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A field whose value cannot be taken, and why.
+/// A field whose value is not accepted, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct FieldError {
@@ -13,7 +13,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// Says what is wrong with a field.
+    /// Creates an error about a field.
     pub fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -22,10 +22,10 @@ impl FieldError {
     }
 }
 
-/// How many errors are spelled out; past that a reader has lost the thread anyway.
+/// How many errors are spelled out; a reader would not follow a longer list.
 const SPELLED_OUT: usize = 10;
 
-/// Everything that is wrong with an input; there is at least one error.
+/// The errors of an input; there is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(Vec<FieldError>);
 
@@ -35,7 +35,7 @@ impl Invalid {
         &self.0
     }
 
-    /// `Ok` without errors, else all of them.
+    /// Returns `Ok` if there are no errors, else all of them.
     pub(crate) fn unless_empty(errors: Vec<FieldError>) -> Result<(), Self> {
         if errors.is_empty() {
             Ok(())

@@ -1,4 +1,4 @@
-//! API keys: which may be made by whom, and when one can be withdrawn.
+//! API keys: who may create which, and when one can be revoked.
 
 use chrono::{DateTime, Utc};
 use schemas::key::{Created, Giver, Revoked};
@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::object::{Errors, Object};
 use crate::{FieldError, Invalid, text};
 
-/// Requests in any hour where the request does not say.
+/// Requests in any hour if the request does not specify them.
 pub const DEFAULT_RATE_LIMIT: u32 = 1_000;
 /// More than any machine serves in an hour.
 const MAX_RATE_LIMIT: u32 = 1_000_000_000;
 const MAX_NAME: usize = 200;
 const MAX_SCOPES: usize = 100;
 
-/// What a new key is to be.
+/// A request for a new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// What its owner calls it.
@@ -28,7 +28,7 @@ pub struct Request {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// A request as somebody has sent it: what could be read of it, and what is wrong with the rest.
+/// A request as received: the fields that could be read, and the errors of the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     name: Option<String>,
@@ -38,22 +38,22 @@ pub struct Asked {
     wrong: Vec<FieldError>,
 }
 
-/// Why no key is made.
+/// Why a key is not created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The request is wrong.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// Whoever asks lacks a scope that the key is to have.
+    /// The caller lacks a scope that the key is to have.
     #[error("scopes: a key can only grant scopes that it has itself; this one lacks {0}")]
     Lacking(String),
-    /// Whoever asks has a lower limit itself.
+    /// The caller has a lower limit itself.
     #[error("rateLimit: must not exceed the creating key's own limit of {0} requests an hour")]
     AboveOwnLimit(u32),
-    /// Whoever asks ends before the key would.
+    /// The caller's key expires before the new one would.
     #[error("expiresAt: must not be later than the creating key's own expiry, {}", .0.to_rfc3339())]
     BeyondOwnEnd(DateTime<Utc>),
-    /// Whoever asks was withdrawn while the key was being made.
+    /// The caller's key was revoked while the new one was being created.
     #[error("the API key is not valid")]
     Withdrawn,
     /// The organization has as many keys as it may.
@@ -64,19 +64,19 @@ pub enum Refusal {
     TooMany(usize),
 }
 
-/// What bounds the keys that somebody gives, and what is known of scopes.
+/// The limits of the keys that a giver may create, and the known scopes.
 pub struct Means<'a> {
     /// Whether there is a scope of that name.
     pub exists: &'a dyn Fn(&str) -> bool,
     /// Whether the giver has it; operators and owners have all.
     pub held: &'a dyn Fn(&str) -> bool,
-    /// The giver's own requests in any hour, where it is a key.
+    /// The giver's own requests in any hour, if it is a key.
     pub rate_limit: Option<u32>,
-    /// The giver's own end, where it has one.
+    /// The giver's own expiry, if it has one.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// The terms of a key that may be made.
+/// The terms of a key that may be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     name: String,
@@ -98,7 +98,7 @@ impl From<Request> for Asked {
 }
 
 impl Asked {
-    /// Reads a JSON body. What is wrong with it is said by [`Self::decide`], after what may not be.
+    /// Reads a JSON body. [`Self::decide`] reports its errors, after what the giver may not grant.
     pub fn read(body: Value) -> Self {
         let errors = Errors::default();
         let mut asked = Self::default();
@@ -120,7 +120,7 @@ impl Asked {
     /// Decides whether the key may be made.
     ///
     /// # Errors
-    /// That the giver cannot give so much is said before anything else that is wrong.
+    /// That the giver may not grant so much is reported before any other error.
     pub fn decide(self, means: &Means<'_>, now: DateTime<Utc>) -> Result<Terms, Refusal> {
         self.check_means(means)?;
         let mut errors = self.wrong;
@@ -198,7 +198,7 @@ fn without_repeats(scopes: Vec<String>) -> Vec<String> {
 }
 
 impl Terms {
-    /// The event that makes the key, once its secret part is known.
+    /// The event that creates the key, once its secret part is known.
     pub fn created(self, key_id: KeyId, key_sha256: String, created_by: Giver) -> Event {
         Event::KeyCreated(Created {
             key_id,
@@ -212,7 +212,7 @@ impl Terms {
     }
 }
 
-/// Withdraws the key of that id; `None` where its last event shows none that could be withdrawn.
+/// Revokes the key with that id; `None` if its last event shows no key that could be revoked.
 pub fn revoke(key_id: KeyId, last: Option<&Event>) -> Option<Event> {
     matches!(last, Some(Event::KeyCreated(_))).then_some(Event::KeyRevoked(Revoked { key_id }))
 }

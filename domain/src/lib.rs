@@ -1,8 +1,9 @@
-//! What Waypost decides, as pure functions: a command and the past in, events or a refusal out.
+//! The decisions of Waypost as pure functions: a command and past events in, new events or a
+//! refusal out.
 //!
-//! One module for each aggregate. Nothing here waits, reads a clock or draws random bytes; ids,
-//! times and hashes come in as arguments, so that HTTP, the workflow runner and the operator's
-//! commands decide alike and every decision can be tested by example.
+//! One module per aggregate. Nothing here waits, reads a clock or draws random bytes. Ids, times
+//! and hashes are arguments, so that HTTP, the workflow runner and the operator's commands decide
+//! alike and every decision can be tested by example.
 
 mod field;
 mod object;

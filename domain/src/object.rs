@@ -1,4 +1,4 @@
-//! Reads a JSON object field by field and gathers all that is wrong with it.
+//! Reads a JSON object field by field and collects all its errors.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::text::{self, json_type};
 use crate::{FieldError, Invalid};
 
-/// Where the errors of one input are gathered.
+/// Collects the errors of one input.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(RefCell<Vec<FieldError>>);
 
@@ -27,19 +27,19 @@ impl Errors {
         self.0.borrow().len()
     }
 
-    /// All that was found wrong.
+    /// Returns every error found.
     pub(crate) fn into_all(self) -> Vec<FieldError> {
         self.0.into_inner()
     }
 
-    /// The value read, if nothing was wrong; a value that is missing has left an error behind.
+    /// Returns the value read, if there were no errors; a missing value has recorded one.
     pub(crate) fn settle<T>(self, read: Option<T>) -> Result<T, Invalid> {
         Invalid::unless_empty(self.0.into_inner())?;
         read.ok_or_else(|| FieldError::new("body", "is malformed").into())
     }
 }
 
-/// An object that is being read: each field is taken out, what remains is unknown.
+/// An object that is being read: each known field is taken out, what remains is unknown.
 #[derive(Debug)]
 pub(crate) struct Object<'e> {
     place: String,
@@ -48,7 +48,7 @@ pub(crate) struct Object<'e> {
 }
 
 impl<'e> Object<'e> {
-    /// Begins to read `value`, which stands at `place` (empty for the outermost object).
+    /// Starts to read `value`, which is at `place` (empty for the outermost object).
     pub(crate) fn open(place: impl Into<String>, value: Value, errors: &'e Errors) -> Option<Self> {
         let place = place.into();
         match value {
@@ -99,7 +99,7 @@ impl<'e> Object<'e> {
             .filter(|value| !value.is_null())
     }
 
-    /// Whether the field is absent or `null`; a `null` is then done with.
+    /// Whether the field is absent or `null`; a `null` is removed.
     pub(crate) fn take_absent(&mut self, name: &str) -> bool {
         let absent = self.fields.get(name).is_none_or(Value::is_null);
         if absent {
@@ -108,7 +108,7 @@ impl<'e> Object<'e> {
         absent
     }
 
-    /// Takes a field that must be there.
+    /// Takes a required field.
     pub(crate) fn require(&mut self, name: &str) -> Option<Value> {
         let value = self.take(name);
         if value.is_none() {
@@ -123,13 +123,13 @@ impl<'e> Object<'e> {
         self.as_string(name, value)
     }
 
-    /// Takes a string that must be there.
+    /// Takes a required string.
     pub(crate) fn required_string(&mut self, name: &str) -> Option<String> {
         let value = self.require(name)?;
         self.as_string(name, value)
     }
 
-    /// Takes a name for people that must be there.
+    /// Takes a required display name.
     pub(crate) fn required_name(&mut self, name: &str, max: usize) -> Option<String> {
         let given = self.required_string(name)?;
         text::name(&self.place_of(name), &given, max)
@@ -147,7 +147,7 @@ impl<'e> Object<'e> {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// Takes one of a few words that must be there.
+    /// Takes a required one of a few words.
     pub(crate) fn required_word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         if self.take_absent(name) {
             self.error(name, format!("is required: {}", one_of(words)));
@@ -176,7 +176,7 @@ impl<'e> Object<'e> {
         number
     }
 
-    /// Takes a number within bounds that must be there.
+    /// Takes a required number within bounds.
     pub(crate) fn required_number(
         &mut self,
         name: &str,
@@ -248,7 +248,7 @@ impl<'e> Object<'e> {
         Some(strings)
     }
 
-    /// Ends the reading: whatever has not been taken is unknown.
+    /// Ends the reading: reports every field not taken as unknown.
     pub(crate) fn finish(self) {
         for name in self.fields.keys() {
             self.error(&text::shown(name), "unknown field");

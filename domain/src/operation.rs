@@ -1,23 +1,23 @@
-//! What an operator asks of the projector.
+//! Operations that an operator requests of the projector.
 
 /// A kind of operation on a projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// Fold it anew from the first event.
+    /// Rebuild it from the first event.
     Rebuild,
     /// Compare its rows with the log.
     Verify,
     /// Apply dead letters again.
     Retry,
-    /// Leave dead letters out for good.
+    /// Skip dead letters permanently.
     Skip,
 }
 
 impl OperationKind {
-    /// All there are.
+    /// Every kind.
     pub const ALL: [Self; 4] = [Self::Rebuild, Self::Verify, Self::Retry, Self::Skip];
 
-    /// As it is written down.
+    /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rebuild => "rebuild",
@@ -27,12 +27,12 @@ impl OperationKind {
         }
     }
 
-    /// Reads what was written down.
+    /// Parses a stored kind.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether it is about dead letters, and not about all of a projection.
+    /// Whether it is about dead letters rather than a whole projection.
     pub const fn is_about_letters(self) -> bool {
         matches!(self, Self::Retry | Self::Skip)
     }

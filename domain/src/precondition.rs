@@ -1,31 +1,31 @@
-//! Changes that are made only where nobody else has changed the same thing meanwhile.
+//! Changes that are made only if the same thing has not been changed in the meantime.
 
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// A state of something that is replaced as a whole, named so that whoever changes it can say
-/// which state they have seen. It is the text within an `ETag`'s quotation marks.
+/// Identifies a state of something that is replaced as a whole, so that a client that changes it
+/// can say which state it has seen. It is the text within an `ETag`'s quotation marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision(String);
 
 impl Revision {
-    /// That of a record, which its `updatedAt` tells.
+    /// The revision of a record, given by its `updatedAt`.
     pub fn of_record(updated_at: DateTime<Utc>) -> Self {
         Self(updated_at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
     }
 
-    /// That of a workflow, which its `version` tells.
+    /// The revision of a workflow, given by its `version`.
     pub fn of_workflow(version: impl fmt::Display) -> Self {
         Self(version.to_string())
     }
 
-    /// As an `ETag` names it.
+    /// The revision as an `ETag`.
     pub fn etag(&self) -> String {
         format!("\"{self}\"")
     }
 
-    /// One that a client names.
+    /// A revision named by a client.
     pub fn named(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -37,10 +37,10 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What a change expects to meet.
+/// The state that a change expects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
-    /// Whatever there is.
+    /// Any state, or nothing.
     #[default]
     None,
     /// Nothing yet (`If-None-Match: *`).
@@ -54,16 +54,16 @@ pub enum Precondition {
 /// Why a change was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmet {
-    /// There is another state by now.
+    /// The state has changed.
     #[error(
         "If-Match: somebody else has changed it since it was read; read it again, and repeat your \
          change with the ETag of that answer"
     )]
     Changed,
-    /// There is nothing to change any more.
+    /// There is nothing to change (any more).
     #[error("If-Match: it does not exist (any more); leave out If-Match to create it")]
     Gone,
-    /// There is something already.
+    /// It already exists.
     #[error(
         "If-None-Match: it exists already; choose another id, or leave out If-None-Match to \
          replace it"
@@ -72,7 +72,7 @@ pub enum Unmet {
 }
 
 impl Precondition {
-    /// Whether a change may be made to what stands in this state, or to nothing.
+    /// Checks whether a change may be made to something in this state, or to nothing.
     pub fn check(&self, standing: Option<&Revision>) -> Result<(), Unmet> {
         match (self, standing) {
             (Self::None, _) | (Self::Absent, None) | (Self::Present, Some(_)) => Ok(()),

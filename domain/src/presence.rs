@@ -1,7 +1,7 @@
-//! When a person comes to a place and when they go from it.
+//! When a person enters a place and when they leave it.
 //!
-//! A fix is never exact, so whoever stands at a place's edge seems to step in and out with every
-//! one. Entering is told at once; leaving only when the fix is beyond the radius by more than its
+//! A fix is never exact, so a person at a place's edge seems to enter and leave with every one.
+//! Entering is reported at once; leaving only when the fix is beyond the radius by more than its
 //! own accuracy and a margin.
 
 use chrono::{DateTime, Utc};
@@ -13,13 +13,13 @@ const EARTH_RADIUS_M: f64 = 6_371_008.8;
 /// A place that a circle watches, as it is sealed in `circle.place_added`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its centre's latitude in degrees.
     pub lat: f64,
     /// Its centre's longitude in degrees.
     pub lng: f64,
-    /// How far it reaches, in metres.
+    /// Its radius, in metres.
     pub radius_m: f64,
 }
 
@@ -30,33 +30,33 @@ pub struct Fix {
     pub lat: f64,
     /// The longitude in degrees.
     pub lng: f64,
-    /// By how many metres it may be wrong, where the sender knows.
+    /// By how many metres it may be wrong, if the sender knows.
     pub accuracy: Option<f64>,
     /// When it was made.
     pub recorded_at: DateTime<Utc>,
 }
 
-/// A step over a place's edge.
+/// A crossing of a place's edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
-    /// The person came.
+    /// The person entered.
     Entered,
-    /// The person went.
+    /// The person left.
     Left,
 }
 
-/// What was told last of one person at one place.
+/// The last reported crossing of one person at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastCrossing {
-    /// Which way it went.
+    /// Its direction.
     pub crossing: Crossing,
     /// The time of the fix that showed it.
     pub recorded_at: DateTime<Utc>,
 }
 
-/// Decides whether a fix shows a crossing; `told` is the last one of this person and place, and
-/// `margin_m` what leaving takes beyond the radius. A fix that is no newer than the crossing that
-/// was told last shows nothing.
+/// Decides whether a fix shows a crossing. `told` is the last reported one of this person and
+/// place, `margin_m` the distance beyond the radius that leaving takes. A fix no newer than the
+/// last reported crossing shows nothing.
 pub fn decide(
     told: Option<LastCrossing>,
     place: &Place,
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// A fix so many metres north of the place's centre.
+    /// A fix the given number of metres north of the place's centre.
     fn fix(second: i64, north_m: f64, accuracy: Option<f64>) -> Fix {
         Fix {
             lat: 52.5 + (north_m / EARTH_RADIUS_M).to_degrees(),
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// What is told of a person from one fix to the next.
+    /// The crossings reported from one fix to the next.
     fn crossings(fixes: impl IntoIterator<Item = Fix>) -> Vec<Crossing> {
         let (mut told, mut all) = (None, Vec::new());
         for fix in fixes {
@@ -177,8 +177,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever stays within the radius, with fixes that are wrong by no more than they say,
-        /// comes once at most and never goes.
+        /// A person who stays within the radius, with fixes no less accurate than stated, enters
+        /// at most once and never leaves.
         #[test]
         fn honest_jitter_does_not_flap(
             at in 0.0..RADIUS_M,
@@ -190,7 +190,7 @@ mod tests {
             prop_assert!(crossings(fixes).len() <= 1);
         }
 
-        /// The same where fixes do not say how exact they are and jitter stays within the margin.
+        /// The same where fixes do not state their accuracy and jitter stays within the margin.
         #[test]
         fn jitter_within_the_margin_does_not_flap(
             at in 0.0..RADIUS_M,
@@ -201,7 +201,7 @@ mod tests {
             prop_assert!(crossings(fixes).len() <= 1);
         }
 
-        /// Nobody comes twice without going, whatever the fixes, and however late they are.
+        /// Nobody enters twice without leaving, whatever the fixes and however late they are.
         #[test]
         fn coming_and_going_take_turns(fixes in vec((0_i64..50, 0.0..400.0_f64), 0..80)) {
             let told = crossings(fixes.into_iter().map(|(second, at)| fix(second, at, None)));

@@ -8,7 +8,7 @@ const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 16_384;
 const MAX_HOSTS: usize = 100;
 
-/// Judges a secret's name: what can stand behind `secrets.` in an expression.
+/// Checks a secret's name: it must be usable after `secrets.` in an expression.
 pub fn check_name(name: &str) -> Result<(), FieldError> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -20,7 +20,7 @@ pub fn check_name(name: &str) -> Result<(), FieldError> {
     Err(FieldError::new("name", reason))
 }
 
-/// Judges a secret's value.
+/// Checks a secret's value.
 pub fn check_value(value: &str) -> Result<(), FieldError> {
     if value.is_empty() {
         return Err(FieldError::new("value", "must not be empty"));
@@ -31,8 +31,8 @@ pub fn check_value(value: &str) -> Result<(), FieldError> {
     text::bounded("value", value, MAX_VALUE)
 }
 
-/// Judges the hosts that a secret may go to: names or addresses, `*.` before a name means all below
-/// it. Gives them back as addresses spell them.
+/// Checks the hosts that a secret may be sent to: names or addresses, `*.` before a name means all
+/// below it. Returns them as URLs spell them.
 pub fn check_hosts(hosts: &[String]) -> Result<Vec<String>, FieldError> {
     if hosts.len() > MAX_HOSTS {
         let reason = format!("must be at most {MAX_HOSTS}");
@@ -68,7 +68,7 @@ fn check_host(given: &str) -> Result<String, FieldError> {
         {
             Ok(format!("{before}{}", host.trim_end_matches('.')))
         }
-        // Of all hosts only addresses of the sixth version have colons.
+        // Only IPv6 addresses have colons.
         Some(host)
             if alone && name.starts_with('[') && name.ends_with(']') && before.is_empty() =>
         {
@@ -78,7 +78,7 @@ fn check_host(given: &str) -> Result<String, FieldError> {
     }
 }
 
-/// Whether a secret that names these hosts may go to a host, spelled as in an address.
+/// Whether a secret that names these hosts may be sent to a host, spelled as in a URL.
 pub fn may_go_to(hosts: &[String], host: &str) -> bool {
     let host = host.trim_end_matches('.');
     hosts.is_empty()

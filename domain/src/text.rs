@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike as _, Utc};
 
 use crate::FieldError;
 
-/// Takes a name for people: trimmed, not blank, at most `max` characters, on one line.
+/// Reads a display name: trimmed, not blank, at most `max` characters, on one line.
 pub(crate) fn name(field: &str, given: &str, max: usize) -> Result<String, FieldError> {
     let name = given.trim();
     if name.is_empty() {
@@ -20,8 +20,8 @@ pub(crate) fn name(field: &str, given: &str, max: usize) -> Result<String, Field
     Ok(name.to_owned())
 }
 
-/// Takes an id of the caller's choice as it is: 1 to 128 characters, none of them a control
-/// character (ids travel in headers and addresses).
+/// Checks an id chosen by the caller: 1 to 128 characters, none of them a control character (ids
+/// are sent in headers and URLs).
 pub(crate) fn id(field: &str, given: &str) -> Result<(), FieldError> {
     if given.is_empty() {
         return Err(FieldError::new(field, "must not be empty"));
@@ -47,24 +47,24 @@ pub(crate) fn bounded(field: &str, given: &str, max: usize) -> Result<(), FieldE
     Ok(())
 }
 
-/// What is said where [`rfc3339`] reads nothing.
+/// The error message where [`rfc3339`] returns `None`.
 pub(crate) const NOT_A_TIME: &str = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
 
-/// Reads a time, cut to the microseconds that the read models can keep, so that log and read
-/// model say the same.
+/// Parses a time, truncated to the microseconds that the read models can store, so that log and
+/// read model agree.
 pub(crate) fn rfc3339(given: &str) -> Option<DateTime<Utc>> {
     let time = DateTime::parse_from_rfc3339(given).ok()?.to_utc();
-    // An offset can push a time out of the years that RFC 3339 can write.
+    // An offset can push a time out of the years that RFC 3339 can represent.
     let writable = (1..=9_999).contains(&time.year());
     DateTime::from_timestamp_micros(time.timestamp_micros()).filter(|_| writable)
 }
 
-/// As much of foreign text as belongs in an error message.
+/// Truncates foreign text for an error message.
 pub(crate) fn shown(given: &str) -> String {
     given.chars().take(64).collect()
 }
 
-/// What a JSON value is, for error messages.
+/// The type of a JSON value, for error messages.
 pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;
     match value {

@@ -1,31 +1,31 @@
-//! How long an answer of the log is awaited, before one asks what became of a commit, or whether
-//! anything stands behind a place.
+//! How long to wait for an answer of the log before asking what became of a commit, or whether
+//! anything is stored after a position.
 //!
-//! On a machine that is busy, answers take longer. Whoever asked and sent again as early as ever
-//! would have the server do everything several times, which takes longer still: so one waits by
-//! what answers took of late, and twice as long after each that did not come.
+//! On a busy machine, answers take longer. Sending again as early as ever would make the server do
+//! everything several times, which takes longer still. So the wait follows recent answer times, and
+//! doubles after each answer that did not come.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many times what the slowest answer took.
+/// The wait, as a multiple of the slowest answer.
 const TIMES: u32 = 2;
-/// A slow answer is remembered for this time, and for twice as long at most.
+/// A slow answer is remembered for this time, and for at most twice as long.
 const MEMORY: Duration = Duration::from_secs(10);
 
-/// What answers took of late. Clones learn from each other.
+/// Recent answer times. Clones learn from each other.
 #[derive(Clone)]
 pub(crate) struct AnswerTimes {
-    /// How long is waited however quick the answers were.
+    /// The shortest wait, however quick the answers were.
     least: Duration,
-    /// And however slow they were: an answer may be lost.
+    /// The longest wait: an answer may be lost.
     most: Duration,
     slowest: Arc<Mutex<Slowest>>,
 }
 
-/// The slowest answers of this span of time and of the one before.
+/// The slowest answers of the current span of time and of the one before.
 struct Slowest {
     since: Instant,
     now: Duration,
@@ -37,7 +37,7 @@ impl AnswerTimes {
         Self::between(Duration::from_millis(700), Duration::from_secs(5))
     }
 
-    /// Of a connection by which much is read: an answer comes behind all that was asked before.
+    /// For a connection with many reads: an answer comes after all that was asked before.
     pub(crate) fn of_reads() -> Self {
         Self::between(Duration::from_secs(2), Duration::from_secs(10))
     }
@@ -61,14 +61,14 @@ impl AnswerTimes {
             .clamp(self.least, self.most)
     }
 
-    /// How long to wait for an answer that is of no use later than `by`. Half of the time until
-    /// then is left for the question what became of the commit.
+    /// How long to wait for an answer that is of no use after `by`. Half of the time until then is
+    /// left for asking what became of the commit.
     pub(crate) fn patience_by(&self, by: Instant) -> Duration {
         let left = by.saturating_duration_since(Instant::now());
         self.patience().min(left / 2).max(self.least)
     }
 
-    /// Learns that an answer came, or was given up, after this time.
+    /// Learns that an answer came, or was given up on, after this time.
     pub(crate) fn learn(&self, after: Duration) {
         self.with(|slowest| slowest.now = slowest.now.max(after));
     }

@@ -1,4 +1,4 @@
-//! What is read of the log at a time.
+//! Batches of events, as read from the log.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::subject::kind_of;
 /// Events in order.
 #[derive(Debug)]
 pub struct Batch {
-    /// None where events are left out, or it turned out that nothing more stands in the log.
+    /// Empty if events are left out, or if the log turned out to have no more.
     pub items: Vec<Item>,
-    /// Whether nothing more stood in the log when the last of them was sent.
+    /// Whether the log had no more events when the last of them was sent.
     pub caught_up: bool,
     /// The sequence of the last of them.
     pub last_sequence: u64,
-    /// Its id, where it could be read.
+    /// Its id, if it could be read.
     pub last_event: Option<EventId>,
-    /// About how many bytes they had on the way.
+    /// Their approximate bytes in transit.
     pub bytes: usize,
 }
 
 impl Batch {
-    /// Nothing more stands in the log behind `last`.
+    /// An empty batch: the log has no more after `last`.
     pub(crate) fn end(last: Mark) -> Self {
         Self {
             items: Vec::new(),
@@ -43,7 +43,7 @@ impl Batch {
         self.bytes += next.bytes;
     }
 
-    /// The place that it leads to.
+    /// The mark at its end.
     pub fn mark(&self) -> Mark {
         Mark {
             sequence: self.last_sequence,
@@ -56,7 +56,7 @@ impl Batch {
         self.items.iter().filter_map(Item::event)
     }
 
-    /// Its events. Those that cannot be read are lost to `what`, as log lines tell.
+    /// Its events. Those that cannot be read are logged as lost to `what`.
     pub fn readable(&self, what: &str) -> impl Iterator<Item = &Recorded> {
         self.items
             .iter()
@@ -75,14 +75,14 @@ impl Batch {
     }
 }
 
-/// What stands at a place in the log.
+/// An entry of the log.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// An event, which others may follow too.
+    /// An event, which others may share.
     Event(Arc<Recorded>),
     /// Something that this program cannot read.
     Undecodable {
-        /// Where it stands.
+        /// Its sequence.
         sequence: u64,
         /// Its subject.
         subject: String,
@@ -92,7 +92,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Where it stands in the log.
+    /// Its sequence in the log.
     pub fn sequence(&self) -> u64 {
         match self {
             Self::Event(recorded) => recorded.sequence,
@@ -100,12 +100,12 @@ impl Item {
         }
     }
 
-    /// The event's id, where it can be read.
+    /// The event's id, if it can be read.
     pub(crate) fn id(&self) -> Option<EventId> {
         self.event().map(|recorded| recorded.id)
     }
 
-    /// Whether it is of one of these kinds, or nobody can say of which.
+    /// Whether it is of one of these kinds, or its kind is unknown.
     pub(crate) fn is_of(&self, kinds: &[AggregateType]) -> bool {
         let kind = match self {
             Self::Event(recorded) => Some(recorded.stream.aggregate),
@@ -114,7 +114,7 @@ impl Item {
         kind.is_none_or(|kind| kinds.contains(&kind))
     }
 
-    /// The event, where it can be read.
+    /// The event, if it can be read.
     pub fn event(&self) -> Option<&Recorded> {
         match self {
             Self::Event(recorded) => Some(recorded),
@@ -122,7 +122,7 @@ impl Item {
         }
     }
 
-    /// The same, telling in a log line to what an event is lost that cannot be read.
+    /// The same, but logs an event that cannot be read as lost to `what`.
     fn readable(&self, what: &str) -> Option<&Recorded> {
         if let Self::Undecodable {
             sequence, reason, ..

@@ -1,7 +1,8 @@
 //! Where the stream of events begins.
 //!
-//! Events are for ever, so what is missing before the first of them is lost, unless it was erased.
-//! The server keeps no note of what was erased there; so the stream says itself where it may begin.
+//! Events are kept for ever, so what is missing before the first of them is lost, unless it was
+//! erased. The server does not record what was erased there, so the stream itself records where it
+//! may begin.
 
 use std::collections::HashMap;
 
@@ -10,16 +11,16 @@ use schemas::Log;
 use crate::read::ALL;
 use crate::{EventLog, ReadError};
 
-/// The stream's mark for it.
+/// The key of this record in the stream's metadata.
 pub(crate) const BEGINS: &str = "waypost-begins";
 
-/// Where a stream may begin, by its marks; `None` where events expire.
+/// Where a stream may begin, by its metadata; `None` where events expire.
 pub(crate) fn begins(marks: &HashMap<String, String>) -> Option<u64> {
     marks.get(BEGINS)?.parse().ok()
 }
 
 impl EventLog {
-    /// Notes where the stream begins once these are erased.
+    /// Records where the stream begins once these are erased.
     pub(crate) async fn note_beginning(&self, log: Log, erased: &[u64]) -> Result<(), ReadError> {
         if log != Log::Events {
             return Ok(());

@@ -1,8 +1,8 @@
-//! The header by which Waypost's own calls say what they follow from.
+//! The header with which Waypost's own calls state their cause.
 //!
 //! An HTTP step or a webhook may lead back to Waypost, and so to the next run. A call that passes
-//! this header on goes on with the count of hops and of runs instead of beginning anew. Its value
-//! is signed: nobody can put the blame for runs on another cause, and nobody can count backwards.
+//! this header on continues the count of hops and of runs instead of restarting it. Its value is
+//! signed: nobody can blame another cause for runs, or count backwards.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,12 +16,12 @@ pub const CAUSE_HEADER: &str = "waypost-cause";
 
 const VERSION: &str = "1";
 const PURPOSE: &str = "cause header";
-/// Longer than any that is given out.
+/// Longer than any that is issued.
 const MAX_BYTES: usize = 1_024;
 
 impl Keyring {
-    /// The header's value on a call that follows from what happened in this context and goes back
-    /// to this cause.
+    /// The header's value for a call that follows from what happened in this context and has this
+    /// cause.
     pub fn cause_header(&self, context: &Context, cause: Cause) -> String {
         let correlation = context.correlation_id.as_deref().unwrap_or_default();
         let correlation = URL_SAFE_NO_PAD.encode(correlation);
@@ -31,8 +31,8 @@ impl Keyring {
         format!("{stated}.{tag}")
     }
 
-    /// What a request goes on with that came with this header; `None` where Waypost has not given
-    /// it out. It is one hop further.
+    /// The context of a request that came with this header, one hop further; `None` if Waypost did
+    /// not issue it.
     pub fn context_of_call(&self, header: &str) -> Option<Context> {
         let (stated, tag) = header.rsplit_once('.')?;
         let own = self.keyed_hash(PURPOSE, &[stated.as_bytes()]);
@@ -58,7 +58,7 @@ impl Keyring {
     }
 }
 
-/// Compares in a time that says nothing of where they differ.
+/// Compares in a time that does not reveal where they differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let pairs = one.iter().zip(other);
     one.len() == other.len() && pairs.fold(0, |differs, (a, b)| differs | (a ^ b)) == 0

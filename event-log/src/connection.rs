@@ -10,9 +10,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Error;
 
-/// Reads and writes connections. The client library reads all that has come, for tens of
-/// milliseconds at a time, before it writes or lets anything else go on: among other tasks it would
-/// hold these up. Between threads the system shares the processors.
+/// Reads and writes connections. The client library reads all that has arrived, for tens of
+/// milliseconds at a time, before it writes or lets anything else run. It would delay other tasks
+/// on the same threads. Between threads the system shares the processors.
 static CONNECTIONS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let mut threads = Builder::new_multi_thread();
     threads
@@ -24,13 +24,13 @@ static CONNECTIONS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Connects to one of the servers of a comma-separated list and holds the connection for ever.
+/// Connects to one of the servers of a comma-separated list and keeps the connection for ever.
 pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
     let threads = CONNECTIONS.as_ref().map(Runtime::handle);
     open_on(threads.unwrap_or(&Handle::current()), urls).await
 }
 
-/// As [`open`], for what shall give way to everything else.
+/// As [`open`], for work that must yield to everything else.
 pub(crate) async fn open_in_background(urls: &str) -> Result<Client, Error> {
     open_on(&background::handle(), urls).await
 }
@@ -47,14 +47,14 @@ async fn open_on(threads: &Handle, urls: &str) -> Result<Client, Error> {
     };
     let options = options
         .name("waypost")
-        // A server that is back is found within a moment, so that everything heals by itself.
+        // A server that is back is found within a moment, so that everything recovers unaided.
         .reconnect_delay_callback(|attempts| {
             Duration::from_millis(if attempts < 3 { 20 } else { 250 })
         })
         .connection_timeout(Duration::from_secs(3))
         // A server that hangs is given up after three of them.
         .ping_interval(Duration::from_secs(2))
-        // Each question has a time of its own.
+        // Each request has its own timeout.
         .request_timeout(None)
         .subscription_capacity(64 * 1024)
         .client_capacity(4096)
@@ -82,8 +82,7 @@ fn decoded(part: Option<&str>) -> String {
         .into_owned()
 }
 
-/// Fails at once where the server is known to be gone: what cannot be answered now is better told
-/// than held up.
+/// Fails at once if the server is known to be gone: an error now is better than a wait.
 pub(crate) fn check(client: &Client) -> Result<(), String> {
     match client.connection_state() {
         State::Connected => Ok(()),

@@ -1,4 +1,4 @@
-//! Which sequences of a stream are gone by the server's own account.
+//! The sequences of a stream that are gone, according to the server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::streams::LogStream;
 /// How long the server may take to count.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the server said when it was last asked.
+/// The server's last answer.
 #[derive(Debug, Default)]
 pub(crate) struct Deleted {
-    /// What came before this sequence has expired, or was erased as the beginning of the stream.
+    /// Everything before this sequence has expired, or was erased as the beginning of the stream.
     first: u64,
-    /// Deleted sequences behind the first, in order.
+    /// Deleted sequences after the first, in order.
     single: Vec<u64>,
 }
 
@@ -40,13 +40,13 @@ struct State {
     first_seq: u64,
     #[serde(default)]
     deleted: Vec<u64>,
-    /// What the server found damaged when it started. It counts as deleted, too.
+    /// Messages found damaged when the server started. They count as deleted, too.
     lost: Option<Lost>,
 }
 
 #[derive(Deserialize)]
 struct Lost {
-    /// Absent where the server cannot say which.
+    /// Absent if the server cannot say which.
     msgs: Option<Vec<u64>>,
 }
 
@@ -63,7 +63,7 @@ impl Deleted {
         Ok(answer.into())
     }
 
-    /// Whether every sequence from `from` up to but without `next` is known to be gone.
+    /// Whether every sequence from `from` to before `next` is known to be gone.
     pub(crate) fn explain(&self, from: u64, next: u64) -> bool {
         let from = from.max(self.first);
         if from >= next {
@@ -83,7 +83,7 @@ impl From<StreamInfo> for Deleted {
         match state.lost.map(|lost| lost.msgs) {
             None => {}
             Some(Some(lost)) => single.retain(|sequence| !lost.contains(sequence)),
-            // Whatever it calls deleted may be what it lost.
+            // Any that it calls deleted may be one that it lost.
             Some(None) => single.clear(),
         }
         let begins = begins(&config.metadata).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! What an acknowledgement is worth.
+//! The durability of acknowledged events.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::connection;
 pub enum Durability {
     /// Before they are acknowledged.
     Always,
-    /// Within this time after: a power failure loses what came last.
+    /// Within this time after: a power failure loses the latest events.
     Within(Duration),
-    /// Nobody said: the server's settings cannot be read without its system account.
+    /// Not known: the server's settings cannot be read without its system account.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// What NATS does where nothing is said.
+/// The interval of NATS if none is configured.
 const SERVER_DEFAULT: Duration = Duration::from_mins(2);
 
 /// Asks the server through its system account.

@@ -143,7 +143,7 @@ fn time_text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// CloudEvents' header encoding: whatever is not printable ASCII, and `"` and `%`, stands as
+/// CloudEvents' header encoding: every character that is not printable ASCII, and `"` and `%`, is
 /// percent-encoded UTF-8 (HTTP protocol binding, section 3.1.3.2). A space is encoded as well,
 /// since NATS trims header values.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');

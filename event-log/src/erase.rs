@@ -1,4 +1,4 @@
-//! Erasing: the one way in which something leaves the log before its time.
+//! Erasing: the only way to remove something from the log before its time.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemas::StreamId;
@@ -6,16 +6,16 @@ use schemas::StreamId;
 use crate::read::{Most, Start};
 use crate::{EventLog, ReadError};
 
-/// Messages that are erased side by side.
+/// Messages erased concurrently.
 const SIDE_BY_SIDE: usize = 16;
 
 impl EventLog {
-    /// Erases every event of an aggregate and answers how many there were. The server overwrites
+    /// Erases every event of an aggregate and returns how many there were. The server overwrites
     /// them on its disk and lists their sequences as deleted, so that no reader takes them for a
-    /// hole. May be repeated: what was left by an attempt that broke off goes then.
+    /// hole. May be repeated: this removes what an interrupted attempt left.
     ///
     /// # Errors
-    /// Where the log does not answer; some events may be gone by then.
+    /// If the log does not answer; some events may be gone by then.
     pub async fn erase(&self, aggregate: &StreamId) -> Result<u64, ReadError> {
         let log = aggregate.aggregate.log();
         let subject = self.subjects().of(aggregate);
@@ -38,7 +38,7 @@ impl EventLog {
         Ok(erased)
     }
 
-    /// Whether it was this call that erased it: somebody else may have come first.
+    /// Whether this call erased it: another caller may have come first.
     async fn erase_one(&self, log: schemas::Log, sequence: u64) -> Result<bool, ReadError> {
         let stream = &self.streams().get(log).stream;
         match stream.delete_message(sequence).await {

@@ -1,4 +1,4 @@
-//! What can go wrong besides an append.
+//! Errors of everything but an append.
 
 use async_nats::ConnectErrorKind;
 
@@ -7,33 +7,33 @@ use crate::WentBack;
 /// Why the log cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address makes no sense.
+    /// The address is invalid.
     #[error("NATS_URL is not a list of addresses such as nats://host:4222: {0}")]
     Address(String),
     /// No server answers.
     #[error("cannot reach NATS: {0}")]
     Connect(#[source] async_nats::ConnectError),
-    /// The server is too old or lacks what the log stands on.
+    /// The server is too old or lacks what the log depends on.
     #[error("the NATS server cannot carry the log: {0}")]
     Unfit(String),
-    /// The log was begun by an installation with another master key, or this one was rotated away.
+    /// The log was created with another master key, or this one was rotated away.
     #[error(
         "the log was created with another master key, or the key has been rotated: put the \
          current secrets/master.key into WAYPOST_HOME, or set WAYPOST_MASTER_KEY"
     )]
     OtherMasterKey,
-    /// A stream or bucket could not be made or read back.
+    /// A stream or bucket could not be created or read back.
     #[error("cannot prepare {name}: {reason}")]
     Prepare {
         /// The stream or bucket.
         name: String,
-        /// What the server said.
+        /// The server's error.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether the log may be usable a moment later: its servers are away, or not ready yet.
+    /// Whether the log may be usable a moment later: its servers are unavailable, or not ready yet.
     fn passes(&self) -> bool {
         match self {
             Self::Connect(error) => !matches!(
@@ -49,7 +49,7 @@ impl Error {
     }
 }
 
-/// Whether something failed only because the log is away or not ready yet.
+/// Whether something failed only because the log is unavailable or not ready yet.
 pub fn is_away(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     causes.any(|cause| {
@@ -64,10 +64,10 @@ pub enum ReadError {
     /// The log does not answer.
     #[error("the event log does not answer: {0}")]
     Unavailable(String),
-    /// What stands in the log is not an event.
+    /// An entry of the log is not an event.
     #[error("event {sequence} cannot be read: {reason}")]
     Undecodable {
-        /// Where it stands.
+        /// Its sequence.
         sequence: u64,
         /// Why.
         reason: String,
@@ -75,13 +75,13 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the same may be read a moment later.
+    /// Whether the same read may succeed a moment later.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 }
 
-/// Why a tail cannot go on.
+/// Why a tail cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     /// Events are missing from the log that nobody deleted.
@@ -92,7 +92,7 @@ pub enum TailError {
         /// The last missing sequence.
         to: u64,
     },
-    /// What was read of it is not there any more.
+    /// Events that were read are no longer there.
     #[error(transparent)]
     WentBack(#[from] WentBack),
 }

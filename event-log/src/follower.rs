@@ -1,4 +1,4 @@
-//! Following a whole stream of the log, together with whoever else does in this process.
+//! Following a whole stream of the log, together with the other followers in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::shared::{Share, SharedStream, Taken};
 use crate::tail::Tail;
 use crate::{EventLog, ReadError, TailError};
 
-/// How long a follower may take to come to an end of the log before it is asked whether it can.
+/// How long a follower may take to reach an end of the log before checking whether it can.
 const COMING: Duration = Duration::from_millis(250);
 
-/// Follows a stream of the log: by a tail of its own up to the end, and from there by what the
+/// Follows a stream of the log: with its own tail up to the end, and from there with what the
 /// process reads once for all of its followers.
 pub struct Follower {
     log: EventLog,
     stream: Arc<SharedStream>,
     feed: Log,
-    /// Where it names any: events of other kinds are left out.
+    /// If it names any, events of other kinds are left out.
     only: Vec<AggregateType>,
     /// The last event taken.
     last: Mark,
-    /// Events that wait behind it in the log.
+    /// Events that wait after it in the log.
     pending: u64,
     source: Source,
 }
@@ -37,9 +37,9 @@ enum Source {
 }
 
 impl EventLog {
-    /// Follows a whole stream of the log from behind the sequence `after` (0: from the first
-    /// event), and gives the events of some kinds of aggregate where `only` names any. It sees
-    /// every hole, those between other kinds too.
+    /// Follows a whole stream of the log after the sequence `after` (0: from the first event), and
+    /// returns the events of some kinds of aggregate if `only` names any. It sees every hole,
+    /// including those between other kinds.
     pub async fn follow(
         &self,
         feed: Log,
@@ -58,18 +58,18 @@ impl EventLog {
         })
     }
 
-    /// Waits until a follower of a whole stream, which tells the last sequence that it has `taken`,
-    /// has come to `end`, or nothing stands between any more: what was erased before it was taken
-    /// comes to nobody.
+    /// Waits until a follower of a whole stream, which reports the last sequence that it has
+    /// `taken`, has reached `end`, or until nothing is left in between: what was erased before it
+    /// was taken reaches no follower.
     pub async fn until_taken(&self, feed: Log, mut taken: watch::Receiver<u64>, end: u64) {
-        // Who tells nothing any more is not waited for.
+        // A follower that no longer reports is not waited for.
         while timeout(COMING, taken.wait_for(|taken| *taken >= end))
             .await
             .is_err()
         {
             let taken = *taken.borrow();
             let none = self.reader(feed).has_none_between(&[], taken, end).await;
-            // While the log does not answer, the events may come as well.
+            // While the log does not answer, the events may still arrive.
             if none.is_ok_and(|none| none) {
                 return;
             }
@@ -78,15 +78,13 @@ impl EventLog {
 }
 
 impl Follower {
-    /// Waits for an event, then takes what is ready, up to `max` events. Where these are of other
-    /// kinds only, or it turns out meanwhile that nothing more stands in the log, the batch has
-    /// none.
+    /// Waits for an event, then takes what is ready, up to `max` events. The batch is empty if
+    /// these are of other kinds only, or if the log turns out to have no more meanwhile.
     ///
-    /// Faults of the server and the connection are healed within. Cancelling the wait loses
-    /// nothing.
+    /// Recovers from faults of the server and the connection. Cancelling the wait loses nothing.
     ///
     /// # Errors
-    /// Where events are missing that nobody deleted: going on would hide a loss.
+    /// If events are missing that nobody deleted: continuing would hide a loss.
     pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
         let max = max.max(1);
         let mut batch = loop {
@@ -127,13 +125,13 @@ impl Follower {
         self.last.sequence
     }
 
-    /// How many events waited behind the last one taken, when the server was last heard of.
+    /// How many events waited after the last one taken, when the server last reported.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
     /// Whether none did, and the leader had none at some time since this began to follow; true at
-    /// once for one that begins at the end.
+    /// once for one that starts at the end.
     pub fn caught_up(&self) -> bool {
         self.pending == 0
     }

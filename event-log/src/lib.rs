@@ -1,12 +1,12 @@
 //! NATS JetStream as an event store.
 //!
 //! [`EventLog`] appends ([`EventLog::commit`]), reads aggregates ([`EventLog::load`],
-//! [`EventLog::last`]) and follows the log ([`EventLog::follow`]). What was acknowledged is on disk
-//! where the server runs with `sync_interval: always`; [`Durability`] says whether it does.
+//! [`EventLog::last`]) and follows the log ([`EventLog::follow`]). An acknowledged append is on
+//! disk if the server runs with `sync_interval: always`; [`Durability`] says whether it does.
 //!
-//! Every append names the last sequence it expects of the aggregate's own stream, so that of two
-//! deciders that saw the same past only one succeeds, and an append that is tried again after a
-//! lost acknowledgement is recognised by its event id.
+//! Every append names the last sequence it expects of the aggregate's own stream. Of two deciders
+//! that saw the same past only one succeeds, and an append that is retried after a lost
+//! acknowledgement is recognised by its event id.
 
 mod answer_times;
 mod append;

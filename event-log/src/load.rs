@@ -10,12 +10,12 @@ use traces::{SpanKind, Traced as _};
 use crate::read::{Most, Patience, Start, StreamReader, decode};
 use crate::{EventLog, Position, ReadError};
 
-/// How much there is of a log.
+/// The size of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Events that have neither expired nor been erased.
     pub events: u64,
-    /// What these take on one server's disk, without the server's own indexes.
+    /// Their size on one server's disk, without the server's own indexes.
     pub bytes: u64,
 }
 
@@ -27,8 +27,7 @@ impl EventLog {
             .await
     }
 
-    /// The events of an aggregate that the log took up since a time by its own clock, oldest
-    /// first.
+    /// The events of an aggregate that the log stored since a time by its own clock, oldest first.
     pub async fn load_since(
         &self,
         stream: &StreamId,
@@ -76,7 +75,7 @@ impl EventLog {
     }
 
     /// The last event of each aggregate, in the order asked for; all must be of one stream of the
-    /// log. One round trip for each thousand, which waits for the log as an append of as many does.
+    /// log. One round trip for each thousand, with the timeout of an append of as many.
     pub async fn last_of_each(
         &self,
         streams: &[StreamId],
@@ -86,7 +85,7 @@ impl EventLog {
         self.last_of_each_by(reader_of, streams).await
     }
 
-    /// The same by a reader of the stream that they are of.
+    /// The same with a reader of the stream that they are in.
     pub(crate) async fn last_of_each_by(
         &self,
         reader_of: impl FnOnce(Log) -> StreamReader,
@@ -107,27 +106,27 @@ impl EventLog {
             .collect())
     }
 
-    /// The event at a sequence; `None` where it was deleted or is not there yet.
+    /// The event at a sequence; `None` if it was deleted or does not exist yet.
     pub async fn get(&self, log: Log, sequence: u64) -> Result<Option<Recorded>, ReadError> {
         let stored = self.reader(log).get(sequence).await?;
         stored.as_ref().map(decode).transpose()
     }
 
-    /// The position of the last event at this moment.
+    /// The current position of the last event.
     pub async fn end(&self, log: Log) -> Result<Position, ReadError> {
         let (_, last) = self.bounds(log).await?;
         Ok(self.position(log, last))
     }
 
-    /// The sequences behind which all is still there, and of the last event, at this moment. They
-    /// are equal where nothing is left.
+    /// The sequence after which everything is still there, and that of the last event, at present.
+    /// They are equal if nothing is left.
     pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
         let state = self.reader(log).state().await?;
         let (first, last) = (state.first_sequence, state.last_sequence);
         Ok((first.saturating_sub(1).min(last), last))
     }
 
-    /// How much there is of a log at this moment.
+    /// The current size of a log.
     pub async fn size(&self, log: Log) -> Result<Size, ReadError> {
         let state = self.reader(log).state().await?;
         Ok(Size {

@@ -24,12 +24,12 @@ use crate::{
     Vault, connection, durability,
 };
 
-/// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
+/// Commits of one [`EventLog::commit_each`] in flight at once: enough to fill batches.
 const SIDE_BY_SIDE: usize = 1_000;
-/// Pages that this program itself has asked for at a time. All else that it follows comes by the same
-/// connection, behind them.
+/// Pages that this program itself requests at a time. Everything else that it follows comes over
+/// the same connection, after them.
 const PAGES: usize = 4;
-/// So many of these calls one caller has under way, which wait for each other where it is held back.
+/// How many of these calls one caller has in flight. They wait for each other if it is held back.
 const CALLS: usize = 4;
 
 /// The event log. Clones are cheap and share its connections.
@@ -40,14 +40,13 @@ pub struct EventLog {
 
 struct Shared {
     client: Client,
-    /// Reads what this program follows by itself, so that what it is sent holds up nothing that it
-    /// appends.
+    /// Reads what this program itself follows, so that what it receives does not delay its appends.
     followers: Client,
     answers_to_followers: AnswerTimes,
-    /// Reads for those outside, so that nothing they do holds up what is appended.
+    /// Reads for outside readers, so that nothing they do delays appends.
     readers: Client,
     answers_to_readers: AnswerTimes,
-    /// Pages that are on their way to this program itself.
+    /// Pages in flight to this program itself.
     pages: Semaphore,
     context: jetstream::Context,
     settings: LogSettings,
@@ -58,7 +57,7 @@ struct Shared {
     events: Appender,
     locations: Appender,
     deliveries: Appender,
-    /// What this process follows.
+    /// The streams that this process follows.
     followed: Followed,
     keyring: Keyring,
     vault: Vault,
@@ -72,7 +71,7 @@ struct Followed {
 }
 
 impl EventLog {
-    /// Connects, makes what streams are missing and checks those that are there.
+    /// Connects, creates missing streams and checks those that exist.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(settings.nats_url()).await?;
         let mut context = jetstream::new(client.clone());
@@ -120,37 +119,37 @@ impl EventLog {
         })
     }
 
-    /// What an acknowledgement is worth on this server.
+    /// How durable an acknowledgement is on this server.
     pub fn durability(&self) -> Durability {
         self.shared.durability
     }
 
-    /// The ports that the server or servers listen at, as far as their addresses tell.
+    /// The ports that the server or servers listen at, as far as their addresses show.
     pub fn server_ports(&self) -> Vec<u16> {
         connection::ports(self.shared.settings.nats_url())
     }
 
-    /// Whether the server is there at this moment.
+    /// Whether the server is currently connected.
     pub fn is_connected(&self) -> bool {
         self.shared.client.connection_state() == State::Connected
     }
 
-    /// Appends all of a decision's events or none of them, and answers with the position of the
-    /// last once all are acknowledged. A commit belongs to one stream of the log.
+    /// Appends all of a decision's events or none of them, and returns the position of the last
+    /// once all are acknowledged. A commit belongs to one stream of the log.
     ///
-    /// Commits that come at the same time share the server's flush to disk.
+    /// Commits that arrive at the same time share the server's flush to disk.
     pub async fn commit(&self, commit: Commit) -> Result<Position, AppendError> {
         self.commit_within(commit, self.settings().timeout()).await
     }
 
-    /// Appends many decisions, each on its own, in as few flushes as they need.
+    /// Appends many decisions, each separately, in as few flushes as they need.
     pub async fn commit_each(&self, commits: Vec<Commit>) -> Vec<Result<Position, AppendError>> {
         let side_by_side = commits.len().min(SIDE_BY_SIDE);
         let timeout = self.settings().timeout_of_each(CALLS * side_by_side);
         let commits = commits
             .into_iter()
             .map(|commit| self.commit_within(commit, timeout));
-        // Time runs for a commit only once it is on its way.
+        // A commit's timeout starts only once it is submitted.
         stream::iter(commits).buffered(SIDE_BY_SIDE).collect().await
     }
 
@@ -175,8 +174,8 @@ impl EventLog {
         Position::new(log, self.shared.streams.get(log).epoch, sequence)
     }
 
-    /// Whether checkpoints of this epoch of a stream hold for it as it is now: the epoch is its own,
-    /// or that of the stream that it was restored from together with its checkpoints.
+    /// Whether checkpoints of this epoch of a stream hold for the current stream: the epoch is its
+    /// own, or that of the stream that it was restored from together with its checkpoints.
     pub fn carries_on(&self, log: Log, epoch: u32) -> bool {
         let stream = self.shared.streams.get(log);
         epoch == stream.epoch || Some(epoch) == stream.restored_from()
@@ -192,7 +191,7 @@ impl EventLog {
         }
     }
 
-    /// The stream of the claim on `value`; `kind` keeps apart what is unique in its own right,
+    /// The stream of the claim on `value`; `kind` separates values that are unique independently,
     /// such as e-mail addresses.
     pub fn claim(&self, kind: &str, value: &str) -> StreamId {
         let id = self
@@ -205,8 +204,7 @@ impl EventLog {
         }
     }
 
-    /// The subject that an aggregate's events stand under: what names it where an event cannot
-    /// be decoded.
+    /// The subject of an aggregate's events, which names it if an event cannot be decoded.
     pub fn subject_of(&self, stream: &StreamId) -> String {
         self.subjects().of(stream).to_string()
     }
@@ -216,21 +214,20 @@ impl EventLog {
         kind_of(subject)
     }
 
-    /// The ids of the organization and the aggregate that a subject names, where they are such as
-    /// stand for themselves.
+    /// The ids of the organization and the aggregate that a subject names, unless they are hashed.
     pub fn ids_of(subject: &str) -> Option<(OrgId, &str)> {
         ids_of(subject)
     }
 
-    /// A key-value bucket for what is no fact: leases and checkpoints.
+    /// A key-value bucket for what is not an event: leases and checkpoints.
     pub async fn bucket(&self, name: &str, max_age: Option<Duration>) -> Result<Bucket, Error> {
         bucket(&self.shared.context, &self.shared.settings, name, max_age).await
     }
 
-    /// The same, where somebody has made it.
+    /// The same, if it exists.
     ///
     /// # Errors
-    /// Where the server does not answer.
+    /// If the server does not answer.
     pub async fn existing_bucket(&self, name: &str) -> Result<Option<Bucket>, Error> {
         Bucket::existing(&self.shared.context, &self.shared.settings, name).await
     }
@@ -240,7 +237,7 @@ impl EventLog {
         &self.shared.keyring
     }
 
-    /// How long the events of a log live; `None` for ever.
+    /// How long the events of a log are kept; `None` for ever.
     pub fn age_limit(&self, log: Log) -> Option<Duration> {
         let days = match log {
             Log::Events => return None,
@@ -250,7 +247,7 @@ impl EventLog {
         (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
     }
 
-    /// Where owners' keys are kept.
+    /// The vault of owners' keys.
     pub fn vault(&self) -> &Vault {
         &self.shared.vault
     }
@@ -288,8 +285,8 @@ impl EventLog {
         &self.shared.followers
     }
 
-    /// Waits until an organization may read for somebody outside: while the log is slow, those who
-    /// read much leave it to others.
+    /// Waits until an organization may read for an outside reader: while the log is slow, those
+    /// that read much yield to others.
     pub async fn until_read(&self, org: &OrgId) {
         self.pace().until_read(Party::of_organization(org)).await;
     }
@@ -325,8 +322,8 @@ impl EventLog {
         &self.shared.subjects
     }
 
-    /// The stream of the bucket of owners' keys, which is kept as those of the log are, and knows
-    /// no epoch.
+    /// The stream of the bucket of owners' keys, which is kept like those of the log, and has no
+    /// epoch.
     pub(crate) fn keys_stream(&self) -> LogStream {
         let bucket = self.vault().bucket();
         let mut stream = self.streams().get(Log::Events).clone();

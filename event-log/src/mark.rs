@@ -1,4 +1,4 @@
-//! Places that somebody has come to, and whether the log is still the one they were in.
+//! Places that a reader has reached, and whether the log is still the one they were in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use crate::envelope::event_id;
 use crate::read::StreamReader;
 use crate::{EventLog, ReadError};
 
-/// How far somebody has read a stream of the log, with the event that stood there. Kept beside what
-/// was made of the events, it tells later whether the log has gone back since.
+/// How far a reader has read a stream of the log, with the event at that place. Kept beside what
+/// was made of the events, it shows later whether the log has gone back since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Everything up to this sequence was read.
     pub sequence: u64,
-    /// The event at this sequence, where one stood there that was read.
+    /// The event at this sequence, if there was one that was read.
     pub event: Option<EventId>,
 }
 
 impl Mark {
-    /// A place of which is not said what stands there.
+    /// A place whose event is not given.
     pub(crate) fn at(sequence: u64) -> Self {
         Self {
             sequence,
@@ -39,7 +39,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A text that is no mark.
+/// A text that is not a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a mark")]
 pub struct NoMark;
@@ -58,9 +58,9 @@ impl FromStr for Mark {
     }
 }
 
-/// A stream of the log does not hold any more what was read of it: its servers' data was put back,
-/// or they lost its end. New events take the numbers of those that are gone, so nothing that was
-/// made of these can be carried on.
+/// A stream of the log no longer holds what was read of it: its servers' data was put back, or they
+/// lost its end. New events take the numbers of those that are gone, so nothing that was made of
+/// these can be continued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the stream {stream} has gone back: event {sequence} was read, and {now}. Put the servers' \
@@ -70,9 +70,9 @@ impl FromStr for Mark {
 pub struct WentBack {
     /// The stream.
     pub stream: String,
-    /// Where the event stood.
+    /// The event's sequence.
     pub sequence: u64,
-    /// What is there.
+    /// What is there now.
     pub now: Instead,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for Instead {
     }
 }
 
-/// Why a kept place cannot be gone on from.
+/// Why reading cannot continue from a kept mark.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
     /// The log has gone back.
@@ -106,8 +106,8 @@ pub enum MarkError {
 }
 
 impl EventLog {
-    /// The newest event that this process has taken of a stream, by whatever follows it here:
-    /// whatever was made here of the stream was made of what stood up to there.
+    /// The newest event that any follower in this process has taken of a stream: everything made of
+    /// the stream in this process was made of events up to there.
     pub fn newest_taken(&self, log: Log) -> Mark {
         self.followed(log).newest()
     }
@@ -115,14 +115,14 @@ impl EventLog {
     /// Checks that a stream of the log still holds what was read of it up to a mark.
     ///
     /// # Errors
-    /// Where it has gone back, or does not answer.
+    /// If it has gone back, or does not answer.
     pub async fn check(&self, log: Log, mark: Mark) -> Result<(), MarkError> {
         self.reader(log).check(mark).await
     }
 }
 
 impl StreamReader {
-    /// As [`EventLog::check`]. One round trip where the event is there.
+    /// As [`EventLog::check`]. One round trip if the event is there.
     pub(crate) async fn check(&self, mark: Mark) -> Result<(), MarkError> {
         let went_back = |now| WentBack {
             stream: self.name().to_owned(),

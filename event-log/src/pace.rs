@@ -1,11 +1,11 @@
 //! How much each party may ask of the log while the log is slow.
 //!
-//! Turns are fair, and yet somebody who asks for little waits for everything that two others have
-//! under way: in the server, for the disk and for a processor. So while the server answers slowly,
-//! whoever asks for much is held back. Each party has a bucket of messages to write and one of
-//! bytes to read; what fills them is one pace for all, which falls while answers are slow and rises
-//! while they are not, as congestion control does. Whoever has always asked for more keeps that
-//! for a while ([`habits`]). Nobody is held back where nobody else asks for little.
+//! Turns are fair, and yet a party that asks for little waits for everything that two others have
+//! in flight: in the server, for the disk and for a processor. So while the server answers slowly,
+//! parties that ask for much are held back. Each party has a bucket of messages to write and one of
+//! bytes to read. One pace fills them all: it falls while answers are slow and rises while they are
+//! not, as congestion control does. A party that has always asked for more keeps that for a while
+//! ([`habits`]). A party is held back only if another asks for little.
 
 mod habits;
 
@@ -23,25 +23,25 @@ use crate::party::Party;
 const STEP: Duration = Duration::from_millis(50);
 const SLOWER: f64 = 0.7;
 const FASTER: f64 = 1.03;
-/// What one answer weighs in their mean.
+/// The weight of one answer in their mean.
 const WEIGHT: f64 = 0.1;
-/// How much of the way to the mean what a quick answer takes goes with each step: a disk that has
-/// become slower is known as such after some ten minutes.
+/// How far the time of a quick answer moves towards the mean with each step: a disk that has become
+/// slower is recognised after some ten minutes.
 const FORGOTTEN: f64 = 0.000_1;
-/// An answer is not slow before it takes so many times as long as a quick one: on a disk or over a
+/// An answer is slow only if it takes this many times as long as a quick one: on a disk or over a
 /// network that is slow by nature, holding back would gain nothing.
 const TIMES_QUICK: f64 = 4.0;
-/// What a party may ask for at once, in seconds of its pace.
+/// The burst that a party may ask for at once, in seconds of its pace.
 const BURST: f64 = 0.25;
-/// Whoever owes less than this part of that asks for little.
+/// A party that owes less than this part of its burst asks for little.
 const LITTLE: f64 = 0.25;
-/// How long somebody who asked for little counts as being there.
+/// How long a party that asked for little counts as present.
 const AT_THIS_TIME: Duration = Duration::from_secs(1);
 /// A message larger than this counts as several.
 pub(crate) const MESSAGE_BYTES: u64 = 8 * 1024;
-/// What may be read for each message that may be written, in bytes.
+/// Bytes that may be read for each message that may be written.
 const READ_FOR_MESSAGE: f64 = 1_024.0;
-/// How often one looks whether a party may read.
+/// How often to check whether a party may read.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What a party asks for.
@@ -49,18 +49,18 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) enum Asked {
     /// Messages to be written.
     Messages,
-    /// Bytes that are read for somebody outside.
+    /// Bytes read for an outside reader.
     Bytes,
 }
 
-/// The paces of everything that one program asks of the log. Clones are the same.
+/// The paces of everything that one program asks of the log. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Pace(Arc<Mutex<State>>);
 
 struct State {
-    /// A mean answer that takes longer than this is slow, in seconds; never where it is 0.
+    /// A mean answer that takes longer than this is slow, in seconds; 0 means never.
     slow: f64,
-    /// How long answers take, in seconds.
+    /// The mean time of answers, in seconds.
     mean: f64,
     quick: f64,
     changed: Option<Instant>,
@@ -74,7 +74,7 @@ impl Pace {
         Self(Arc::new(Mutex::new(State::new(settings))))
     }
 
-    /// Whether a party may ask for more at this time.
+    /// Whether a party may currently ask for more.
     pub(crate) fn admits(&self, asked: Asked, party: Party) -> bool {
         self.state().admits(asked, party, Instant::now())
     }
@@ -92,7 +92,7 @@ impl Pace {
         as_u64(self.state().messages.pace(party) * time.as_secs_f64())
     }
 
-    /// Learns how long the server took for an answer.
+    /// Learns how long the server took to answer.
     pub(crate) fn answered(&self, after: Duration) {
         self.state().answered(after, Instant::now());
     }
@@ -121,7 +121,7 @@ impl Asked {
         }
     }
 
-    /// Counts that somebody is held back.
+    /// Counts that a party is held back.
     pub(crate) fn tell_held(self) {
         metrics::counter!("waypost_log_held_back_total", "asked" => self.name()).increment(1);
     }
@@ -166,7 +166,7 @@ impl State {
     fn answered(&mut self, after: Duration, now: Instant) {
         let after = after.as_secs_f64();
         self.mean += (after - self.mean) * WEIGHT;
-        // Under load too, the quickest answers tell what the server and its disk need.
+        // Even under load, the quickest answers show what the server and its disk need.
         if self.quick == 0.0 || after < self.quick {
             self.quick = after;
         }
@@ -187,17 +187,17 @@ impl State {
 
 /// The buckets of all parties, by what each owes.
 struct Buckets {
-    /// A second.
+    /// Per second.
     rate: f64,
     least: f64,
-    /// Nobody owes more than what comes in so many seconds.
+    /// No party owes more than what comes in this many seconds.
     longest: f64,
     owed: HashMap<Party, (f64, Instant)>,
     habits: Habits,
 }
 
 impl Buckets {
-    /// With this many times the least, nobody is held back.
+    /// At this many times the least, no party is held back.
     const MOST: f64 = 100.0;
 
     fn new(least: f64, longest: f64) -> Self {
@@ -210,7 +210,7 @@ impl Buckets {
         }
     }
 
-    /// What a party's bucket is filled with in a second.
+    /// What a party's bucket gains per second.
     fn pace(&self, party: Party) -> f64 {
         self.rate.max(self.habits.pace(party))
     }
@@ -225,7 +225,7 @@ impl Buckets {
         now.duration_since(since).as_secs_f64() * self.pace(party)
     }
 
-    /// Which part of what it may ask for at once a party has used.
+    /// The part of its burst that a party has used.
     fn used(&self, party: Party, now: Instant) -> f64 {
         self.owed(party, now) / (self.pace(party) * BURST)
     }
@@ -237,7 +237,7 @@ impl Buckets {
     }
 
     fn change(&mut self, factor: f64, now: Instant) {
-        // What is paid is paid at the pace that there was.
+        // What is paid so far is paid at the old pace.
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|party, (left, since)| {
             *left -= self.paid(*party, *since, now);

@@ -1,6 +1,5 @@
-//! Reading one organization's part of the log, or one kind of aggregate, page by page: no consumer
-//! stands behind it, so a reader may take its time between pages and costs the server nothing
-//! meanwhile.
+//! Reading one organization's part of the log, or one kind of aggregate, page by page. It needs no
+//! consumer, so a reader may take its time between pages and costs the server nothing meanwhile.
 
 use std::sync::Arc;
 
@@ -16,11 +15,11 @@ const PAGE_BYTES: usize = 256 * 1024;
 /// Some events of one organization, or of one kind, in order.
 #[derive(Debug)]
 pub struct Page {
-    /// The events; none where nothing more stood in the log.
+    /// The events; empty if the log had no more.
     pub items: Vec<Item>,
-    /// Where to go on from: the sequence of the last of them.
+    /// Where to continue: the sequence of the last of them.
     pub through: u64,
-    /// Whether nothing more of theirs stood in the log behind them.
+    /// Whether the log had no more such events after them.
     pub complete: bool,
 }
 
@@ -31,17 +30,17 @@ impl Page {
     }
 }
 
-/// Reads pages for what this program does by itself, and has to do however busy the machine is: over
-/// the connection by which it follows the log, where no reader outside is in the way.
+/// Reads pages for this program's own work, which must go on however busy the machine is: over the
+/// connection by which it follows the log, where no outside reader is in the way.
 #[derive(Clone, Copy)]
 pub struct CatchUp<'a>(&'a EventLog);
 
 impl EventLog {
-    /// The events of one organization behind the sequence `after`, at most `limit` (up to 1,000);
-    /// only those of one kind of aggregate where `only` names it. For somebody outside.
+    /// The events of one organization after the sequence `after`, at most `limit` (up to 1,000);
+    /// only those of one kind of aggregate if `only` names it. For an outside reader.
     ///
     /// # Errors
-    /// Where the log is away, or silent for half a minute.
+    /// If the log is unavailable, or silent for half a minute.
     pub async fn page(
         &self,
         log: Log,
@@ -55,11 +54,11 @@ impl EventLog {
         page_on(&reader, &subject, after, limit).await
     }
 
-    /// The events of one kind of aggregate, whosesoever, behind the sequence `after`, at most
-    /// `limit` (up to 1,000). For somebody outside.
+    /// The events of one kind of aggregate, of any owner, after the sequence `after`, at most
+    /// `limit` (up to 1,000). For an outside reader.
     ///
     /// # Errors
-    /// Where the log is away, or silent for half a minute.
+    /// If the log is unavailable, or silent for half a minute.
     pub async fn page_of_kind(
         &self,
         kind: AggregateType,
@@ -84,7 +83,7 @@ impl CatchUp<'_> {
     /// As [`EventLog::page`].
     ///
     /// # Errors
-    /// Where the log is away, or silent for half a minute.
+    /// If the log is unavailable, or silent for half a minute.
     pub async fn page(
         self,
         log: Log,
@@ -100,7 +99,7 @@ impl CatchUp<'_> {
     /// As [`EventLog::page_of_kind`].
     ///
     /// # Errors
-    /// Where the log is away, or silent for half a minute.
+    /// If the log is unavailable, or silent for half a minute.
     pub async fn page_of_kind(
         self,
         kind: AggregateType,
@@ -114,7 +113,7 @@ impl CatchUp<'_> {
     /// As [`EventLog::last_of_each`].
     ///
     /// # Errors
-    /// Where the log is away, or silent for half a minute.
+    /// If the log is unavailable, or silent for half a minute.
     pub async fn last_of_each(
         self,
         streams: &[StreamId],
@@ -130,7 +129,7 @@ impl CatchUp<'_> {
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        // Never closed.
+        // The semaphore is never closed.
         let _turn = self.0.pages().acquire().await;
         page_on(&self.reader(log), subject, after, limit).await
     }

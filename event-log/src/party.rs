@@ -1,11 +1,11 @@
-//! Whose something is.
+//! The party that a request belongs to.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use schemas::{OrgId, SYSTEM_ORG, StreamId};
 
-/// Who asks something of the log: an organization, or a single person where what they write belongs
-/// to none. Two that share a hash count as one.
+/// A party that asks something of the log: an organization, or a single person if what they write
+/// belongs to none. Two that share a hash count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Party(pub(crate) u64);
 

@@ -1,11 +1,11 @@
-//! Places in the log as the outside knows them.
+//! Positions in the log as clients see them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use schemas::Log;
 
-/// A place in one of the streams: opaque text outside. It names the stream's epoch, which a
+/// A place in one of the streams: opaque text to clients. It names the stream's epoch, which a
 /// restore changes, so that a position from before is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
@@ -37,7 +37,7 @@ impl Position {
         }
     }
 
-    /// The stream it is a place in.
+    /// The stream it is in.
     pub fn log(self) -> Log {
         self.log
     }
@@ -88,7 +88,7 @@ impl FromStr for Position {
             epoch: u32::from_str_radix(epoch, 16).map_err(|_| malformed)?,
             sequence: sequence.parse().map_err(|_| malformed)?,
         };
-        // One place has one text.
+        // Each position has only one text.
         if position.sequence <= LAST && position.to_string() == text {
             Ok(position)
         } else {

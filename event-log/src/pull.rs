@@ -1,7 +1,7 @@
-//! Asking a consumer for some messages at a time, and for more only once these were taken.
+//! Requests some messages at a time from a consumer, and more only once these were taken.
 //!
-//! The client library's stream asks ahead, and goes on asking while nobody takes anything. Here a
-//! reader that takes nothing holds what it asked for last, and costs the server nothing.
+//! The client library's stream requests ahead, and continues while nobody takes anything. Here a
+//! reader that takes nothing holds what it requested last, and costs the server nothing.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const EXPIRES: Duration = Duration::from_secs(20);
 
 /// How a consumer's messages come from the server.
 pub(crate) enum Messages {
-    /// Asked for ahead of their use.
+    /// Requested ahead of their use.
     Ahead(pull::Stream),
     /// Some at a time.
     Asked(Pull),
@@ -29,17 +29,17 @@ pub(crate) enum Messages {
 pub(crate) struct Pull {
     way: Way,
     heartbeat: Duration,
-    /// Where the consumer takes requests.
+    /// The subject on which the consumer takes requests.
     subject: String,
     inbox: String,
     answers: Subscriber,
-    /// When the server spoke last, or was asked.
+    /// When the server last sent something, or was asked.
     heard: Instant,
-    /// Messages that the request under way may still bring.
+    /// Messages that the request in flight may still deliver.
     left: usize,
-    /// Whether more waited behind the last message, so that the next answer has none to wait for.
+    /// Whether more followed the last message, so that the next answer need not wait for any.
     is_behind: bool,
-    /// When it was asked for that answer.
+    /// When that answer was requested.
     asked: Option<Instant>,
 }
 
@@ -66,7 +66,8 @@ impl Pull {
             if self.left == 0 {
                 self.ask().await?;
             }
-            // However often the wait is cancelled: what counts is when the server spoke last.
+            // Counted from when the server last sent something, however often the wait is
+            // cancelled.
             let answer = timeout_at(self.heard + 2 * self.heartbeat, self.answers.next()).await;
             let answer = answer.map_err(|_| "the server is silent".to_owned())?;
             self.heard = Instant::now();
@@ -81,7 +82,7 @@ impl Pull {
                     return Ok(Message { message, context });
                 }
                 StatusCode::IDLE_HEARTBEAT => {}
-                // Its time is over, or the next message has no room in it.
+                // The request expired, or has no room for the next message.
                 StatusCode::TIMEOUT | StatusCode::NOT_FOUND => self.left = 0,
                 status if status.as_u16() == 409 && !ends(message.description.as_deref()) => {
                     self.left = 0;
@@ -118,7 +119,7 @@ impl Pull {
 }
 
 impl Messages {
-    /// Learns whether more waits behind the last message.
+    /// Learns whether more follows the last message.
     pub(crate) fn are_behind(&mut self, is_behind: bool) {
         if let Self::Asked(pull) = self {
             pull.is_behind = is_behind;
@@ -148,7 +149,7 @@ impl Messages {
     }
 }
 
-/// Whether a consumer that says so has nothing more to give.
+/// Whether a consumer with this description has nothing more to give.
 fn ends(description: Option<&str>) -> bool {
     let ends = ["Consumer Deleted", "Consumer is push based", "Exceeded Max"];
     description.is_some_and(|said| ends.iter().any(|end| said.starts_with(end)))

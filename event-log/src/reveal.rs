@@ -1,4 +1,4 @@
-//! What an event says to those who may know it.
+//! What an event shows to those who may know it.
 
 use schemas::Event;
 use serde_json::{Map, Value};
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use crate::{Binding, EventLog, VaultError};
 
 impl EventLog {
-    /// The event's data as feeds, webhooks and sockets show it. What is personal in it is unsealed
-    /// and stands beside the other fields; where its person was forgotten, it is absent.
+    /// The event's data as feeds, webhooks and sockets show it. Its personal data is unsealed and
+    /// placed beside the other fields; if its person was forgotten, it is absent.
     ///
     /// # Errors
-    /// Where the vault does not answer, or the event was sealed by nobody it knows.
+    /// If the vault does not answer, or does not know who sealed the event.
     pub async fn reveal(&self, event: &Event) -> Result<Value, VaultError> {
         let mut shown = event.public_data().map_err(|_| VaultError::Broken)?;
         let Some((binding, sealed)) = Binding::of_personal(event) else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Where NATS listens unless told otherwise.
+/// Where NATS listens unless configured otherwise.
 const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
 const SLOW_MS: u64 = 3;
 const LEAST_MESSAGES: u64 = 500;
@@ -92,7 +92,7 @@ impl LogSettings {
         }
     }
 
-    /// The address of NATS that was named. A variable that is set to nothing counts as not set.
+    /// The configured address of NATS. A variable that is set to nothing counts as not set.
     pub fn given_nats_url(&self) -> Option<&str> {
         self.nats_url.as_deref().filter(|url| !url.is_empty())
     }
@@ -106,8 +106,8 @@ impl LogSettings {
         Duration::from_millis(self.log_timeout_ms)
     }
 
-    /// What each of so many appends of one organization may take that is held back, and a read of
-    /// what they would follow.
+    /// The timeout of each of `count` appends of one organization that is held back, and of a read
+    /// of what they would follow.
     pub(crate) fn timeout_of_each(&self, count: usize) -> Duration {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let held = count.saturating_mul(1_000) / self.log_least_messages.max(1);

@@ -1,7 +1,8 @@
-//! What this process has read last of a stream of the log: read and decoded once, for all who
-//! follow it here.
+//! What this process last read of a stream of the log: read and decoded once, for all its followers
+//! here.
 //!
-//! A task reads into a window of bounded bytes, and all take from there. Whoever is slower than the window reads on by a tail of its own until it has caught up.
+//! A task reads into a window of bounded bytes, and all followers take from there. A follower
+//! slower than the window continues with its own tail until it has caught up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use crate::batch::{Batch, Item};
 use crate::mark::Mark;
 use crate::tail::Tail;
 
-/// Bytes of events that are kept for those who take them later, as they came from the server.
+/// Bytes of events, as received from the server, kept for those who take them later.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Events read at a time.
 const READ: usize = 512;
@@ -23,7 +24,7 @@ const READ: usize = 512;
 pub(crate) struct SharedStream {
     state: Mutex<State>,
     changed: watch::Sender<()>,
-    /// The newest event that anybody in this process has taken.
+    /// The newest event that any follower in this process has taken.
     newest: Mutex<Mark>,
 }
 
@@ -41,36 +42,36 @@ struct Reading {
     _task: AbortOnDropHandle<()>,
 }
 
-/// A follower's part in a stream that is shared. Nothing is read any more once the last is gone.
+/// A follower's part in a stream that is shared. Reading stops once the last is gone.
 pub(crate) struct Share {
     stream: Arc<SharedStream>,
     changed: watch::Receiver<()>,
 }
 
-/// What a window has for a follower.
+/// The result of taking from a window.
 pub(crate) enum Taken {
     /// Events in order, and how many more there are.
     Events(Batch, u64),
     /// Nothing new yet; how many more there are in the log.
     Nothing(u64),
-    /// Some of what comes next is gone.
+    /// Some of the next events are gone.
     Gone,
 }
 
 /// The last events of a stream.
 #[derive(Default)]
 struct Window {
-    /// All events behind this one have come and are here.
+    /// All events after this one have arrived and are here.
     after: u64,
     kept: VecDeque<Kept>,
     bytes: usize,
-    /// Events that wait in the log behind the last one.
+    /// Events that wait in the log after the last one.
     pending: u64,
 }
 
 struct Kept {
     item: Item,
-    /// About how many it took on the way.
+    /// Its approximate bytes in transit.
     bytes: usize,
 }
 
@@ -78,9 +79,9 @@ struct Kept {
 struct Ending(Arc<SharedStream>, u64);
 
 impl SharedStream {
-    /// Lets a follower take part that has taken every event up to `after`, the end of the log not
-    /// long ago; the first of them begins with a tail from there. `None` where what comes next has
-    /// left the window already.
+    /// Lets a follower join that has taken every event up to `after`, the end of the log not long
+    /// ago; the first one begins with a tail from there. `None` if what comes next has already left
+    /// the window.
     pub(crate) fn join(self: &Arc<Self>, after: u64, tail: impl FnOnce() -> Tail) -> Option<Share> {
         let mut state = self.state();
         match &state.reading {
@@ -109,7 +110,7 @@ impl SharedStream {
         })
     }
 
-    /// Notes an event that was taken, by whomever.
+    /// Records an event that was taken, by any follower.
     pub(crate) fn took(&self, mark: Mark) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if mark.event.is_some() && newest.sequence < mark.sequence {
@@ -131,14 +132,14 @@ impl SharedStream {
         if state.followers == 0 {
             let ended = state.reading.take();
             drop(state);
-            // The task's end asks for the state.
+            // The task's end locks the state.
             drop(ended);
         }
     }
 }
 
-/// Reads for all until nobody follows any more, or up to a hole: whoever follows meets it by a
-/// tail of their own, and says so.
+/// Reads for all until no follower is left, or up to a hole: each follower meets it with its own
+/// tail, and reports it.
 async fn read(reading: Ending, mut tail: Tail) {
     let Ending(stream, number) = &reading;
     while let Ok(batch) = tail.next(READ).await {
@@ -165,9 +166,9 @@ impl Drop for Ending {
 }
 
 impl Share {
-    /// Takes up to `max` events behind `last`.
+    /// Takes up to `max` events after `last`.
     pub(crate) fn take(&mut self, last: u64, max: usize) -> Taken {
-        // What changes from here on is told by `changed`.
+        // `changed` reports what changes from here on.
         self.changed.mark_unchanged();
         match &self.stream.state().reading {
             Some(reading) => reading.window.take(last, max),
@@ -191,7 +192,7 @@ impl Drop for Share {
 impl Window {
     fn push(&mut self, batch: Batch, pending: u64) {
         self.pending = pending;
-        // They came together; what each of them took is not worth keeping.
+        // They came together; the exact size of each is not worth keeping.
         let bytes = batch.bytes.div_ceil(batch.items.len().max(1));
         for item in batch.items {
             self.bytes += bytes;

@@ -1,4 +1,4 @@
-//! The streams: made once, read back always.
+//! The streams: created once, always read back.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::{Error, LogSettings};
 /// The first version with atomic batches.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 12, 0);
 pub(crate) const EPOCH: &str = "waypost-epoch";
-/// Names the epoch of the stream that a restored one was backed up from.
+/// The epoch of the stream that a restored one was backed up from.
 pub(crate) const RESTORED_FROM: &str = "waypost-restored-from";
-/// Says, by a keyed hash, which master key the log is written with: under another one nothing could
-/// be unsealed, and no hashed subject would be found again.
+/// Identifies, by a keyed hash, the master key that the log is written with: under another one
+/// nothing could be unsealed, and no hashed subject would be found again.
 const MASTER_KEY: &str = "waypost-master-key";
 /// Marks a stream that a restore has not filled yet.
 pub(crate) const RESTORING: &str = "waypost-restoring";
@@ -62,7 +62,7 @@ impl Streams {
         }
     }
 
-    /// Makes what is missing, on a server and with a prefix that were checked.
+    /// Creates what is missing, on a server and with a prefix that were checked.
     pub(crate) async fn prepare(
         context: &Context,
         settings: &LogSettings,
@@ -155,7 +155,7 @@ async fn prepare_stream(
     if found.is_some_and(|found| *found != master_key.1) {
         return Err(Error::OtherMasterKey);
     }
-    // A restore leaves the marks to the first start on what it brought back.
+    // A restore leaves the marks to the first start on what it restored.
     if found.is_none() {
         missing.push(master_key);
     }
@@ -177,8 +177,8 @@ async fn prepare_stream(
     })
 }
 
-/// Whether a stream still begins where it may. A stream of events that does not say yet where that
-/// is gets the mark for it.
+/// Checks that a stream still begins where it may. A stream of events that does not record yet
+/// where that is gets the mark for it.
 fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, String)>, Error> {
     match begins(&kept.metadata) {
         Some(begins) if begins < first => Err(Error::Unfit(format!(
@@ -192,8 +192,8 @@ fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, S
     }
 }
 
-/// The stream as the server keeps it: an old server drops what it does not know without a word,
-/// so what it says afterwards is what counts.
+/// The stream as the server stores it: an old server silently drops what it does not know, so only
+/// what it reports afterwards counts.
 pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<Stream, Error> {
     let created = context.get_or_create_stream(wanted.clone()).await;
     let stream = match created {
@@ -254,7 +254,7 @@ fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
     }
 }
 
-/// Whether it is for want of the stream that nothing was found.
+/// Whether nothing was found because the stream does not exist.
 pub(crate) fn is_missing(error: &GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(said)
         if said.error_code() == ErrorCode::STREAM_NOT_FOUND)
@@ -273,7 +273,7 @@ pub(crate) fn epoch_text(epoch: u32) -> String {
     format!("{epoch:08x}")
 }
 
-/// An epoch that a stream says, by the name it says it under.
+/// An epoch in a stream's metadata, by its key.
 pub(crate) fn epoch_of(config: &Config, name: &str) -> Option<u32> {
     let text = config.metadata.get(name)?;
     u32::from_str_radix(text, 16).ok()

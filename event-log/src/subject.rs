@@ -1,4 +1,4 @@
-//! Subjects: the one place where they are built and read.
+//! Subjects: the only place where they are built and parsed.
 
 use async_nats::Subject;
 use schemas::{AggregateType, Log, OrgId, StreamId};
@@ -23,7 +23,7 @@ impl Subjects {
         }
     }
 
-    /// A name of the master key that tells nothing else about it.
+    /// A name of the master key that reveals nothing else about it.
     pub(crate) fn master_key_mark(&self) -> String {
         self.keyring.keyed_hash("master key", &[])
     }
@@ -37,7 +37,7 @@ impl Subjects {
         format!("{}{root}", self.prefix)
     }
 
-    /// What the stream of `log` takes.
+    /// All subjects of the stream of `log`.
     pub(crate) fn all(&self, log: Log) -> String {
         format!("{}.>", self.root(log))
     }
@@ -73,8 +73,8 @@ impl Subjects {
     }
 }
 
-/// An id may hold anything, a token may not: what does not fit is hashed, and marked so that no id
-/// that stands for itself can look like it.
+/// An id may hold anything, a token may not: an id that does not fit is hashed, and marked so that
+/// no plain id can look like it.
 pub(crate) fn token(keyring: &Keyring, mark: &str, id: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=64).contains(&id.len()) && id.bytes().all(plain) {

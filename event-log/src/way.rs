@@ -1,4 +1,4 @@
-//! Ways to the log: this program's own, and that of readers outside.
+//! Ways to the log: this program's own, and that of outside readers.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use crate::pace::Pace;
 use crate::read::{Patience, StreamReader};
 use crate::streams::LogStream;
 
-/// Whose events are read for somebody outside.
+/// The events that an outside reader follows.
 #[derive(Clone, Copy, Debug)]
 pub enum Whose<'a> {
-    /// Everybody's.
+    /// All events.
     All,
-    /// Those of one kind of aggregate.
+    /// Events of one kind of aggregate.
     Kind(AggregateType),
-    /// An organization's, or those of one kind of its aggregates.
+    /// An organization's events, or those of one kind of its aggregates.
     Organization(&'a OrgId, Option<AggregateType>),
-    /// Those of some aggregates, at least one.
+    /// Events of some aggregates, at least one.
     Aggregates(&'a [StreamId]),
 }
 
-/// By which connection events come, and how much of them is asked for ahead of its use.
+/// The connection that events come over, and how many are requested ahead of their use.
 #[derive(Clone)]
 pub(crate) struct Way {
     pub(crate) client: Client,
     pub(crate) context: jetstream::Context,
     pub(crate) pace: Pace,
-    /// What the answers took by which tails began.
+    /// How long it took to open tails.
     pub(crate) times: AnswerTimes,
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
-    /// Whether more is asked for before all of it is used.
+    /// Whether more is requested before all of it is used.
     pub(crate) asks_ahead: bool,
-    /// How long it is believed without a word that nothing comes, where there are copies that may
-    /// have heard of nothing.
+    /// How long silence is taken to mean that nothing comes, if there are copies that may have
+    /// received nothing.
     pub(crate) patience: Duration,
 }
 
 impl Way {
-    /// For what follows the log by itself, always takes what comes, and is only a few.
+    /// For this program's own followers, which always take what comes and are only a few.
     pub(crate) fn of_this_program(log: &EventLog) -> Self {
         let client = log.followers().clone();
         Self {
@@ -58,8 +58,8 @@ impl Way {
         }
     }
 
-    /// For those outside, who may be many and may take nothing. The bytes have room for the largest
-    /// event; without it the server would never send one.
+    /// For outside readers, who may be many and may take nothing. The bytes have room for the
+    /// largest event; without it the server would never send one.
     pub(crate) fn of_readers(log: &EventLog) -> Self {
         let client = log.readers().clone();
         Self {
@@ -76,13 +76,13 @@ impl Way {
 }
 
 impl Way {
-    /// How often the server says at least that a consumer is there; two such silences mean that it is
-    /// lost. Whatever it says comes behind all else that is on its way.
+    /// The longest time between the server's signs that a consumer exists; two such silences mean
+    /// that it is lost. A sign comes after everything else in transit.
     pub(crate) fn heartbeat(&self) -> Duration {
         self.times.patience() / 2
     }
 
-    /// What reads the same stream by this way. Much else may be on it, which comes first.
+    /// A reader of the same stream over this connection. Much else on it may come first.
     pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
         let patience = Patience::of(self.times.patience());
         StreamReader::new(self.client.clone(), stream).with(patience)

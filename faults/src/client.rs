@@ -1,4 +1,4 @@
-//! A client like any other, that writes down what it asks for and what it is told.
+//! An ordinary client that records its requests and the responses.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use crate::notes::{Asked, Attempt, Came, Complaint, Note, Notes, Outcome};
 use crate::upload::Upload;
 use hostile::Dice;
 
-/// How long one attempt may take.
+/// Timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a file may take.
+/// Timeout of a download.
 const DOWNLOAD: Duration = Duration::from_secs(10);
-/// How long a command is tried again under its `Idempotency-Key`.
+/// How long a command is retried under its `Idempotency-Key`.
 const INSISTS: Duration = Duration::from_secs(20);
 
-/// In so many of a hundred cases a command is sent once more though it was answered.
+/// Percentage of commands that are sent once more though they were answered.
 const IMPATIENT: usize = 15;
 const SAME: &str = "repeats that were answered as the first was";
 
@@ -31,7 +31,7 @@ pub(crate) struct Command {
     pub(crate) path: String,
     pub(crate) token: String,
     pub(crate) body: Body,
-    /// Whether it is sent under an `Idempotency-Key`, and again until somebody answers.
+    /// Whether it is sent under an `Idempotency-Key`, and retried until there is an answer.
     pub(crate) keyed: bool,
     pub(crate) asked: Vec<Asked>,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Body {
     Upload(Upload),
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -75,7 +75,7 @@ pub(crate) struct Client {
     over: AtomicBool,
 }
 
-/// What a second instance answers.
+/// The requests that a second instance serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     Commands,
@@ -85,7 +85,7 @@ pub(crate) enum Duty {
 
 impl Client {
     pub(crate) fn new(base: &str, root: u64, notes: Arc<Notes>) -> Self {
-        // A second provider is no fault: everybody in this process asks for the same one.
+        // A second provider is not an error: all of this process installs the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -108,7 +108,7 @@ impl Client {
         &self.base
     }
 
-    /// No new commands: the load ends.
+    /// Sends no new commands: the load ends.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -117,13 +117,13 @@ impl Client {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// A number that nothing else of this run has.
+    /// Returns a number that is unique in this run.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sends a command, under an `Idempotency-Key` again and again until it is answered, and notes
-    /// what came of it.
+    /// Sends a command, retrying under an `Idempotency-Key` until it is answered, and records the
+    /// outcome.
     pub(crate) async fn command(&self, dice: &mut Dice, command: Command) -> Outcome {
         let number = self.number();
         let trace = u128::from(self.root) << 64 | u128::from(number);
@@ -163,7 +163,7 @@ impl Client {
         outcome
     }
 
-    /// Sends a command once more whose answer is there: it has to be the same again.
+    /// Repeats a command that was answered: the response has to be the same again.
     async fn again(
         &self,
         dice: &mut Dice,
@@ -178,7 +178,7 @@ impl Client {
         };
         let same = matches!(command.name, "trigger" | "post record");
         match outcome(command, answer) {
-            // A limit may well be reached by now, and a token ended.
+            // A limit may be reached by now, and a token expired.
             Outcome::Unknown | Outcome::Refused { status: 429 | 401 } => {}
             Outcome::Acknowledged { body: second, .. } if !same || second == *body => {
                 self.notes.right(SAME);
@@ -233,7 +233,7 @@ impl Client {
         answer
     }
 
-    /// Reads, waiting for a position where one is given. Nothing where nobody answered.
+    /// Reads, waiting for a position if one is given. `None` without a response.
     pub(crate) async fn read(
         &self,
         dice: &mut Dice,
@@ -245,7 +245,7 @@ impl Client {
         whole(request.timeout(Duration::from_secs(8))).await
     }
 
-    /// Reads a file to its end, pausing before each piece. Nothing where it does not end well.
+    /// Reads a file to its end, pausing before each piece. `None` if it does not complete.
     pub(crate) async fn download(
         &self,
         dice: &mut Dice,
@@ -282,7 +282,7 @@ impl Client {
         }
     }
 
-    /// Mostly the one address; half of the time a second instance where one runs.
+    /// Mostly the one address; half of the time a second instance if one is running.
     fn instance(&self, dice: &mut Dice, duty: Duty) -> String {
         let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
         match &*beside {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where Debian's package `libfaketime` puts the library that stands before the system's clock.
+/// Where Debian's package `libfaketime` puts the library that replaces the system's clock.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
 /// A clock for each service, kept in a file of its own.
@@ -11,7 +11,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Clocks that are right, kept in a folder.
+    /// Creates correct clocks, kept in a folder.
     pub(crate) fn right(folder: &Path, services: usize) -> Self {
         let clocks = Self {
             folder: folder.to_owned(),
@@ -22,7 +22,7 @@ impl Clocks {
         clocks
     }
 
-    /// By which settings a service goes by its own clock.
+    /// Settings that make a service use its own clock.
     pub(crate) fn settings(&self, nth: usize) -> [(&'static str, String); 5] {
         let library = library().expect("libfaketime");
         [
@@ -31,15 +31,15 @@ impl Clocks {
                 "FAKETIME_TIMESTAMP_FILE",
                 self.file(nth).display().to_string(),
             ),
-            // Read again each second.
+            // Reread every second.
             ("FAKETIME_CACHE_DURATION", "1".to_owned()),
-            // Only the time of day is wrong; durations and the times of files are not.
+            // Only the time of day is wrong; durations and file times are not.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
             ("NO_FAKE_STAT", "1".to_owned()),
         ]
     }
 
-    /// Has a service's clock be so many seconds ahead, or behind if less than nothing.
+    /// Sets a service's clock the given number of seconds ahead, or behind if negative.
     pub(crate) fn set(&self, nth: usize, seconds: i64) {
         let (file, draft) = (self.file(nth), self.folder.join("clock.draft"));
         std::fs::write(&draft, format!("{seconds:+}\n")).expect("a file");
@@ -51,7 +51,7 @@ impl Clocks {
     }
 }
 
-/// What is missing on this machine for clocks, if anything is.
+/// Returns what this machine lacks for clocks, if anything.
 pub fn missing_for_clocks() -> Option<String> {
     let missing = "there is no libfaketime (Debian has it in the package libfaketime)";
     library().is_none().then(|| missing.to_owned())

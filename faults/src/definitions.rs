@@ -1,36 +1,36 @@
-//! The workflows of a run: between them they have steps of all types, and are set off by whatever
-//! can set workflows off.
+//! The workflows of a run: together they have steps of all types, and are triggered by everything
+//! that can trigger workflows.
 
 use serde_json::{Value, json};
 
-/// Those that the load triggers.
+/// Workflows that the load triggers.
 pub(crate) const WORKFLOWS: &[&str] = &["plain", "call", "both", FAILS, WAITS];
-/// The one whose call is never taken, so that its runs fail.
+/// The workflow whose call is never accepted, so that its runs fail.
 pub(crate) const FAILS: &str = "fails";
-/// Where it calls, behind the address of HTTP steps, and how often.
+/// The path it calls, below the address of HTTP steps, and its number of attempts.
 pub(crate) const NEVER_TAKEN: &str = "/never-taken";
 pub(crate) const TRIES: u32 = 3;
-/// The one that waits: for a time, or for the event that its payload's `answer` names.
+/// The workflow that waits: for a time, or for the event that its payload's `answer` names.
 pub(crate) const WAITS: &str = "waits";
-/// The one that events set off.
+/// The workflow that events trigger.
 pub(crate) const HEARS: &str = "hears";
-/// The one that the clock sets off.
+/// The workflow that the clock triggers.
 pub(crate) const TICKS: &str = "ticks";
 
 /// The event that is listened to and waited for.
 pub(crate) const HEARD: &str = "lead.created";
-/// The lowest score of a lead that sets a workflow off.
+/// The lowest score of a lead that triggers a workflow.
 pub(crate) const LOWEST_SCORE: u64 = 50;
-/// How long a step waits for its event, and another one for its time, in milliseconds.
+/// How long one step waits for its event, and another delays, in milliseconds.
 pub(crate) const ANSWER_WITHIN: i64 = 3_000;
 pub(crate) const DELAY: i64 = 400;
 
-/// Every workflow that an organization has from the beginning.
+/// Every workflow that an organization has from the start.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     WORKFLOWS.iter().copied().chain([HEARS, TICKS])
 }
 
-/// A workflow of one of these kinds. `step` is where HTTP steps call.
+/// A workflow of one of these kinds. `step` is the address that HTTP steps call.
 pub(crate) fn definition(kind: &str, name: &str, step: &str) -> Value {
     let steps = match kind {
         "plain" => json!([start(&["tell"]), tell("any")]),
@@ -60,8 +60,7 @@ pub(crate) fn definition(kind: &str, name: &str, step: &str) -> Value {
     json!({"name": name, "status": "ACTIVE", "timeoutSeconds": 3_600, "steps": steps})
 }
 
-/// Half of the runs wait for a time, half for an event; those for which something came then write
-/// a record.
+/// Half of the runs wait for a time, half for an event; those that receive it then write a record.
 fn waits() -> Value {
     json!([
         start(&["which"]),

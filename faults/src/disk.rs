@@ -1,4 +1,4 @@
-//! A file system of a server's own, whose power can fail, and which can be full or hang.
+//! A file system for a single server, whose power can fail, and which can be full or hang.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use harness::eventually_within;
 use tokio::process::Command;
 
-/// The size of each; its file takes only as much as is written to it.
+/// The size of each; its file only uses as much space as is written to it.
 const SIZE: &str = "8G";
-/// How long it may take until nothing uses it any more.
+/// How long it may take until it is no longer in use.
 const IN_USE: Duration = Duration::from_secs(30);
-/// The programs that are needed, and the Debian packages that bring them.
+/// The required programs, and the Debian packages that provide them.
 const PROGRAMS: [(&str, &str); 5] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
@@ -27,10 +27,10 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Moves the data of a server that does not run to a file system of its own.
+    /// Moves the data of a stopped server to a file system of its own.
     ///
     /// # Panics
-    /// Where it cannot be made, which takes root and [`PROGRAMS`].
+    /// If it cannot be created, which requires root and [`PROGRAMS`].
     pub(crate) async fn below(data: &Path) -> Self {
         let disk = Self {
             data: data.to_owned(),
@@ -49,13 +49,13 @@ impl Disk {
         disk
     }
 
-    /// From now on nothing is written any more; what was not yet on the disk is lost.
+    /// Stops all writes from now on; what was not yet on the disk is lost.
     pub(crate) async fn shut_down(&self) {
         let mut shut_down = Command::new("xfs_io");
         run(shut_down.args(["-x", "-c", "shutdown"]).arg(&self.data)).await;
     }
 
-    /// Brings back what is on the disk, once nobody uses it any more.
+    /// Mounts it again with what is on the disk, once it is no longer in use.
     pub(crate) async fn bring_back(&self) {
         let unmounted = eventually_within(IN_USE, "a disk that nobody uses", async || {
             let unmounting = Command::new("umount").arg(&self.data).output().await;
@@ -65,26 +65,26 @@ impl Disk {
         self.mount().await;
     }
 
-    /// Leaves no room on it.
+    /// Fills it completely.
     pub(crate) fn fill(&self) {
         let about = rustix::fs::statvfs(&self.data).expect("the disk's size");
         let free = about.f_bavail.saturating_mul(about.f_frsize);
         let file = std::fs::File::create(self.filler()).expect("a file");
-        // What somebody else was quicker to take is missing from it.
+        // Space that another process took first is not available to it.
         let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, free);
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub(crate) fn empty(&self) {
         std::fs::remove_file(self.filler()).expect("what filled the disk");
     }
 
-    /// From now on whoever writes to it waits.
+    /// Blocks all writers from now on.
     pub(crate) async fn freeze(&self) {
         run(Command::new("fsfreeze").arg("--freeze").arg(&self.data)).await;
     }
 
-    /// Lets everybody go on who waits.
+    /// Lets the blocked writers continue.
     pub(crate) async fn thaw(&self) {
         run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.data)).await;
     }
@@ -101,16 +101,16 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Nobody who waits for it could end.
+        // A process that waits for it could not exit.
         let mut thaw = std::process::Command::new("fsfreeze");
         let _ = thaw.arg("--unfreeze").arg(&self.data).output();
-        // Lazily, should somebody still look into it.
+        // Lazily, in case another process still uses it.
         let mut unmount = std::process::Command::new("umount");
         let _ = unmount.arg("--lazy").arg(&self.data).status();
     }
 }
 
-/// What is missing on this machine for disks, if anything is.
+/// Returns what this machine lacks for disks, if anything.
 pub fn missing_for_disks() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("only root can mount file systems".to_owned());
@@ -125,27 +125,27 @@ pub fn missing_for_disks() -> Option<String> {
     })
 }
 
-/// Copies what is in a folder into another, owners and times included, and flushes it.
+/// Copies a folder's contents into another, owners and times included, and flushes it.
 async fn copy(from: &Path, to: &Path) {
     let mut copy = Command::new("cp");
     run(copy.arg("-a").arg(from.join(".")).arg(to)).await;
     run(Command::new("sync").arg("-f").arg(to)).await;
 }
 
-/// Keeps what is in a folder in another one, which it makes.
+/// Saves a folder's contents in another one, which it creates.
 pub(crate) async fn keep(folder: &Path, kept: &Path) {
     std::fs::create_dir(kept).expect("a folder");
     copy(folder, kept).await;
 }
 
-/// Puts back what was kept in place of what is there, and keeps it no longer.
+/// Replaces a folder's contents with what was saved, and deletes the saved copy.
 pub(crate) async fn put_back(kept: &Path, folder: &Path) {
     clear(folder).expect("a folder to clear");
     copy(kept, folder).await;
     std::fs::remove_dir_all(kept).expect("what was kept");
 }
 
-/// Removes all that is in a folder, which may be where a disk is mounted.
+/// Removes everything in a folder, which may be the mount point of a disk.
 pub(crate) fn clear(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

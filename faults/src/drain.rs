@@ -1,4 +1,4 @@
-//! Waiting until nothing more happens: by what stands in the log and in the read models.
+//! Waiting until nothing more happens, judged by the log and the read models.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use sqlx::{Connection as _, PgConnection};
 use crate::check::{Facts, Fold, undelivered};
 use crate::readers::Receiver;
 
-/// What never drains is for the checker to find: nothing new for so long while something is
-/// still open, or all of this time.
+/// What never drains is for the checker to find. The wait ends after this long without anything new
+/// while something is still open, or after all of `LIMIT`.
 const STUCK: Duration = Duration::from_mins(2);
 const LIMIT: Duration = Duration::from_mins(20);
-/// How long nothing new may come.
+/// How long nothing new may arrive.
 const STILL: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// Reads on until every run has ended, what was due is delivered, the read models have come to
-/// the log's end and nothing new has come for a while. Gives the fold, and what is still open.
+/// Reads on until every run has ended, due deliveries are made, the read models have reached the
+/// log's end and nothing new has arrived for a while. Returns the fold, and what is still open.
 pub(crate) async fn wait(
     facts: &mut Facts,
     receiver: &Receiver,
@@ -59,7 +59,7 @@ async fn open(facts: &Facts, fold: &Fold, receiver: &Receiver, database: &str) -
     open
 }
 
-/// Projections that have not come to their log's last event.
+/// Projections that have not reached their log's last event.
 async fn behind(facts: &Facts, database: &str) -> Result<Vec<String>, String> {
     let mut ends = Vec::new();
     for (one, name) in [

@@ -1,9 +1,10 @@
 //! Waypost under faults.
 //!
-//! [`run`] starts four services on a NATS and a Postgres of their own, sends commands of every
-//! kind as clients do and notes each answer, while a nemesis kills, holds still and restarts
-//! everything there is, delivers twice, and comes between services and servers. At the end everything is healed, and a checker that
-//! knows only what clients were told and the log says what was lost, doubled or wrong.
+//! [`run`] starts four services on a NATS and a Postgres of their own, sends commands of every kind
+//! as clients do and records each response, while a nemesis kills, pauses and restarts everything
+//! there is, delivers twice, and interferes between services and servers. At the end everything is
+//! healed, and a checker that knows only the clients' responses and the log reports what was lost,
+//! doubled or wrong.
 #![expect(
     clippy::expect_used,
     reason = "a run that cannot be set up or healed has failed, and its logs say why"
@@ -65,35 +66,35 @@ use world::World;
 /// How long a new cluster may take to choose a leader.
 const LEADERLESS: Duration = Duration::from_mins(1);
 
-/// How a run goes.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How long the nemesis rages.
+    /// How long the nemesis injects faults.
     pub seconds: u64,
-    /// What load and nemesis choose by.
+    /// Seed of the load's and the nemesis' choices.
     pub seed: u64,
     /// NATS servers: 1, or 3 as a cluster.
     pub nats: usize,
-    /// Whether strangers and a hostile tenant are at it beside the load.
+    /// Whether strangers and a hostile tenant run beside the load.
     pub hostile: bool,
-    /// Whether each server has a file system of its own, which takes root.
+    /// Whether each server has a file system of its own, which requires root.
     pub disks: bool,
-    /// Whether each service has a clock of its own, which takes libfaketime.
+    /// Whether each service has a clock of its own, which requires libfaketime.
     pub clocks: bool,
-    /// What the nemesis may do, as far as the run has servers and time for it.
+    /// Deeds allowed to the nemesis, as far as the run has the servers and time for them.
     pub deeds: Vec<Deed>,
-    /// The only rounds of the nemesis in which anything is done; all where nothing is said.
+    /// The only rounds in which the nemesis does anything; all rounds if `None`.
     pub rounds: Option<BTreeSet<u32>>,
-    /// Where another version's programs are that services are upgraded to and taken back from.
+    /// Folder of another version's programs, to which services are upgraded and then taken back.
     pub other: Option<PathBuf>,
-    /// Where the run's record and logs are kept whatever comes of it.
+    /// Folder that keeps the run's record and logs, whatever the result.
     pub record: Option<PathBuf>,
 }
 
-/// Runs load and nemesis, heals, and holds everything against everything.
+/// Runs load and nemesis, heals, and checks everything against everything.
 ///
 /// # Panics
-/// Where servers or services cannot be started, or do not come back.
+/// If servers or services cannot be started, or do not come back.
 pub async fn run(options: &Options) -> Report {
     let dice = Dice::new(options.seed);
     let home = TemporaryHome::new().expect("a folder");
@@ -193,8 +194,8 @@ pub async fn run(options: &Options) -> Report {
     Report::new(options, raged, &evidence, findings).keep(&record, &nemesis.logs())
 }
 
-/// Whether every service gets ready within a moment. A longer wait would end the run where one does
-/// not, and with it all that was found before.
+/// Whether every service becomes ready shortly. Waiting longer would end the run if one does not,
+/// and lose everything found before.
 async fn ready_soon(system: &System) -> bool {
     let soon = Duration::from_secs(3);
     tokio::time::timeout(soon, system.until_ready())
@@ -207,7 +208,7 @@ async fn open_log(system: &System, settings: &LogSettings) -> EventLog {
     EventLog::connect(settings, keyring).await.expect("the log")
 }
 
-/// Services end where they cannot make their streams, and a cluster begins with choosing a leader.
+/// Services exit if they cannot create their streams, and a new cluster first elects a leader.
 async fn until_it_has_a_leader(home: &TemporaryHome, settings: &LogSettings) {
     let keyring = Keyring::load(home.path()).expect("the run's keys");
     let made = harness::eventually_within(LEADERLESS, "the cluster's leader", async || {
@@ -218,7 +219,7 @@ async fn until_it_has_a_leader(home: &TemporaryHome, settings: &LogSettings) {
 
 type Subscription = (Arc<std::sync::Mutex<Heard>>, tokio::task::JoinHandle<()>);
 
-/// Subscribers to all channels that can be judged event by event.
+/// Starts subscribers to all channels that can be judged event by event.
 fn subscribe(load: &Arc<Load>, dice: &Dice) -> Vec<Subscription> {
     let base = load.client.base();
     let dice = |who: &str, channel: &str| dice.of(&format!("{who} {channel}"));
@@ -240,7 +241,7 @@ fn subscribe(load: &Arc<Load>, dice: &Dice) -> Vec<Subscription> {
     subscriptions
 }
 
-/// Waits a moment for subscribers to see the rest, and ends them.
+/// Waits briefly for subscribers to see the rest, then stops them.
 async fn sockets_at_the_end(subscriptions: Vec<Subscription>, facts: &Facts) -> Vec<Heard> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let begun = Instant::now();

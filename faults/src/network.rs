@@ -1,4 +1,4 @@
-//! The ways between services and servers, each with a proxy on it that can hurt it.
+//! The network paths between services and servers, each through a proxy that can disturb it.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use local_servers::{LocalPostgres, Proxy, Way};
 
 use crate::servers::Servers;
 
-/// What a service talks to.
+/// The servers at the other end of a service's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// One of the NATS servers.
@@ -16,19 +16,19 @@ pub(crate) enum Side {
     Both,
 }
 
-/// One service's ways.
+/// One service's paths.
 struct Ways {
     nats: Vec<Proxy>,
     postgres: Proxy,
 }
 
-/// The ways of all services. Whoever else uses the servers goes to them directly.
+/// The paths of all services. Other users of the servers connect to them directly.
 pub(crate) struct Network {
     of_services: Vec<Ways>,
 }
 
 impl Network {
-    /// Ways for so many services, all open.
+    /// Creates paths for the given number of services, all open.
     pub(crate) fn before(servers: &Servers, services: usize) -> io::Result<Self> {
         let mut of_services = Vec::with_capacity(services);
         for _ in 0..services {
@@ -42,7 +42,7 @@ impl Network {
         Ok(Self { of_services })
     }
 
-    /// By which settings a service goes by its own ways.
+    /// Settings that make a service use its own paths.
     pub(crate) fn settings(&self, nth: usize, servers: &Servers) -> [(&'static str, String); 3] {
         let Ways { nats, postgres } = &self.of_services[nth];
         let nats: Vec<_> = nats
@@ -59,27 +59,27 @@ impl Network {
         ]
     }
 
-    /// Makes the ways of these services to a side like this.
+    /// Sets the paths from these services to a side.
     pub(crate) fn set(&self, services: &[usize], side: Side, way: Way) {
         for proxy in self.on(services, side) {
             proxy.set(way);
         }
     }
 
-    /// Cuts their connections in the midst of what is answered next on each.
+    /// Cuts their connections in the middle of the next response on each.
     pub(crate) fn cut(&self, services: &[usize], side: Side) {
         for proxy in self.on(services, side) {
             proxy.cut();
         }
     }
 
-    /// Whoever connects to Postgres from now on reaches this one.
+    /// Sends new connections to Postgres to this one from now on.
     pub(crate) fn lead_to(&self, postgres: &LocalPostgres) -> io::Result<()> {
         let mut ways = self.of_services.iter();
         ways.try_for_each(|ways| ways.postgres.lead_to(&postgres.url()))
     }
 
-    /// Opens everything.
+    /// Opens all paths.
     pub(crate) fn open(&self) {
         for nth in 0..self.of_services.len() {
             self.set(&[nth], Side::Both, Way::default());

@@ -1,4 +1,4 @@
-//! What clients asked for and what they were told: all that the checker knows beside the log.
+//! The clients' requests and responses: all that the checker knows besides the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-/// How often something stands in the log.
+/// How often something is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// Once if the command was acknowledged, at most once if nobody knows.
+    /// Once if the command was acknowledged, at most once if the outcome is unknown.
     Once,
-    /// At most once in any case: the command may have found it true already.
+    /// At most once in any case: the command may have found the change already made.
     AtMostOnce,
     /// Any number of times, such as a call's copies for organizations.
     Some,
@@ -23,7 +23,7 @@ pub(crate) enum Times {
 pub(crate) struct Asked {
     /// Its possible types.
     pub(crate) types: Vec<String>,
-    /// What its data must hold.
+    /// Fields that its data must have.
     pub(crate) data: Value,
     pub(crate) times: Times,
 }
@@ -47,7 +47,7 @@ impl Asked {
     }
 }
 
-/// What a client was told in the end.
+/// A client's final response.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     /// It was carried out.
@@ -55,13 +55,13 @@ pub(crate) enum Outcome {
         position: Option<String>,
         body: Value,
     },
-    /// It was not.
+    /// It was not carried out.
     Refused { status: u16 },
-    /// Nobody knows: no answer, or one that says so.
+    /// Unknown: no response, or one that says so.
     Unknown,
 }
 
-/// What one attempt at a command came to.
+/// The outcome of one attempt at a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     Acknowledged,
@@ -80,20 +80,20 @@ pub(crate) struct Attempt {
 /// One command.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
-    /// The trace that all its attempts bear, and every event that follows from it.
+    /// The trace shared by all its attempts and every event that follows from it.
     pub(crate) trace: u128,
-    /// What kind of command it is, for the summary.
+    /// The kind of command, for the summary.
     pub(crate) command: &'static str,
-    /// The request, for whoever reads a report.
+    /// The request, for readers of a report.
     pub(crate) request: String,
     /// Whether it came with an `Idempotency-Key`.
     pub(crate) keyed: bool,
     pub(crate) attempts: u32,
     pub(crate) asked: Vec<Asked>,
     pub(crate) outcome: Outcome,
-    /// By when its outcome was known.
+    /// The time by which its outcome was known.
     pub(crate) answered: DateTime<Utc>,
-    /// When it was first sent and by when its outcome was known, by a clock that nobody sets.
+    /// When it was first sent and by when its outcome was known, on a clock that is never set.
     pub(crate) sent: Instant,
     pub(crate) known: Instant,
 }
@@ -106,7 +106,7 @@ pub(crate) struct Admitted {
     pub(crate) cost: u64,
 }
 
-/// What was admitted of one limited caller.
+/// The admitted requests of one limited caller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limited {
     pub(crate) limit: u64,
@@ -114,7 +114,7 @@ pub(crate) struct Limited {
     pub(crate) refused: u64,
 }
 
-/// A reader's complaint: an answer that cannot be.
+/// A reader's complaint: a response that cannot be right.
 #[derive(Clone, Debug)]
 pub(crate) struct Complaint {
     pub(crate) check: &'static str,
@@ -126,28 +126,28 @@ pub(crate) struct Complaint {
 /// Cells by rows.
 pub(crate) type Table = Vec<Vec<String>>;
 
-/// An export that ended well.
+/// An export that completed.
 #[derive(Clone, Debug)]
 pub(crate) struct Exported {
     pub(crate) org: String,
     pub(crate) kind: &'static str,
-    /// The position that it was to be at, or behind.
+    /// The position that it had to be at, or after.
     pub(crate) position: Option<String>,
-    /// Its rows, by the columns that are looked at.
+    /// The cells of its rows in the compared columns.
     pub(crate) rows: Table,
 }
 
-/// Somebody who was told that they are forgotten.
+/// A person whose deletion was acknowledged.
 #[derive(Clone, Debug)]
 pub(crate) struct Forgotten {
     pub(crate) id: u64,
-    /// What they were signed in by.
+    /// The token they were signed in with.
     pub(crate) token: String,
-    /// What stood in all that was personal.
+    /// The text in all their personal data.
     pub(crate) mark: String,
 }
 
-/// Everything that was noted.
+/// Everything that was recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     commands: Mutex<Vec<Note>>,
@@ -156,7 +156,7 @@ pub(crate) struct Notes {
     complaints: Mutex<Vec<Complaint>>,
     forgotten: Mutex<Vec<Forgotten>>,
     exports: Mutex<Vec<Exported>>,
-    /// Reads that were right, by their check.
+    /// Number of correct reads, by check.
     right: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -227,7 +227,7 @@ impl Notes {
         locked(&self.right).clone()
     }
 
-    /// How many commands of each kind came to what.
+    /// Number of commands of each kind, by outcome.
     pub(crate) fn tally(&self) -> BTreeMap<&'static str, [u64; 3]> {
         let mut tally: BTreeMap<_, [u64; 3]> = BTreeMap::new();
         for note in locked(&self.commands).iter() {

@@ -1,4 +1,4 @@
-//! One summary of a run for people.
+//! A summary of a run for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,24 +9,24 @@ use crate::Options;
 use crate::check::{Evidence, Findings, Wrong};
 use crate::record::Record;
 
-/// Differences of one check that are shown.
+/// Number of differences shown for one check.
 const SHOWN: usize = 5;
 
-/// What came of a run.
+/// The result of a run.
 pub struct Report {
     options: Options,
     raged: Duration,
     commands: BTreeMap<&'static str, [u64; 3]>,
     /// The rounds in which something was done.
     rounds: BTreeSet<u32>,
-    /// How often each deed was done, and to whom.
+    /// How often each deed was done, by target.
     faults: BTreeMap<String, BTreeMap<String, u64>>,
     kills: u64,
     events: usize,
     deliveries: usize,
     frames: usize,
     connections: u64,
-    /// What the hostile crowd got.
+    /// The responses that the hostile crowd got.
     crowd: Option<String>,
     findings: Findings,
     kept: Option<Kept>,
@@ -62,7 +62,7 @@ impl Report {
         }
     }
 
-    /// Keeps the record and what everything has said, where something was wrong or it is asked for.
+    /// Keeps the record and all logs if something was wrong or it is asked to.
     pub(crate) fn keep(mut self, record: &Record, logs: &[(String, PathBuf)]) -> Self {
         let folder = match &self.options.record {
             Some(folder) => folder.clone(),

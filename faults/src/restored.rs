@@ -1,6 +1,6 @@
-//! All of NATS is lost, once everything is quiet, and a backup of then is restored, as
-//! docs/how-to/back-up-and-restore.md says: all that stood there stands there again, and nothing
-//! happens once more.
+//! Loses all of NATS once everything is quiet and restores a backup of that moment, as
+//! docs/how-to/back-up-and-restore.md says: everything that was there is there again, and nothing
+//! happens twice.
 
 use std::collections::BTreeMap;
 use std::process::Output;
@@ -21,21 +21,21 @@ const NEW: &str = "after the restore nothing happened by itself";
 const SENT: &str = "after the restore nothing was sent or called again";
 const READY: &str = "everything was ready again after the restore";
 const QUIET: &str = "all got quiet after the restore";
-/// How long new servers may take to choose a leader for what is restored.
+/// How long new servers may take to elect a leader for the restored data.
 const LEADERLESS: Duration = Duration::from_mins(2);
-/// How long services may take to be ready with what was restored.
+/// How long services may take to be ready with the restored data.
 const STARTING: Duration = Duration::from_mins(5);
-/// How long nothing may happen for it to count.
+/// How long nothing may happen for the system to count as quiet.
 const STILL: Duration = Duration::from_secs(5);
 
-/// What it takes to lose all and to look at what came of it.
+/// Everything needed to lose all and to compare afterwards.
 pub(crate) struct Restored<'a> {
     pub(crate) servers: &'a mut Servers,
     pub(crate) system: &'a mut System,
     pub(crate) log: &'a LogSettings,
     pub(crate) receiver: &'a Receiver,
     pub(crate) database: &'a str,
-    /// As they stood before.
+    /// The events as they were before.
     pub(crate) facts: &'a Facts,
 }
 
@@ -70,7 +70,7 @@ impl Restored<'_> {
         check::verify(self.system, findings).await;
     }
 
-    /// Whether every service gets ready.
+    /// Whether every service becomes ready.
     async fn becomes_ready(&self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < STARTING {
@@ -81,7 +81,7 @@ impl Restored<'_> {
         false
     }
 
-    /// What went wrong, if anything did.
+    /// Returns what went wrong, if anything.
     async fn lose_and_restore(&mut self) -> Result<(), String> {
         let folder = self.system.home().join("last-backup");
         let folder = folder.to_str().expect("UTF-8").to_owned();
@@ -115,7 +115,7 @@ fn said(output: &Output) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(failed)
 }
 
-/// By where they stand. What was erased stands in neither.
+/// All events by their positions. Erased ones are missing from both logs.
 fn places(facts: &Facts) -> BTreeMap<(Log, u64), &Fact> {
     let all = facts.all.iter();
     all.map(|fact| ((fact.log, fact.sequence), fact)).collect()

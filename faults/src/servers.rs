@@ -1,4 +1,4 @@
-//! The run's own NATS and Postgres, and what can be done to them.
+//! The run's own NATS and Postgres, and operations on them.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::disk::Disk;
 pub(crate) struct Servers {
     pub(crate) nats: Vec<LocalNats>,
     pub(crate) postgres: LocalPostgres,
-    /// The ways between the NATS servers.
+    /// The routes between the NATS servers.
     pub(crate) routes: Routes,
-    /// Where each keeps its data, if that is on a file system of its own; left behind the servers.
+    /// Each server's disk, if its data are on a file system of its own; dropped after the servers.
     pub(crate) disks: Vec<Disk>,
 }
 
@@ -45,7 +45,7 @@ impl Servers {
         self.postgres.restart().await
     }
 
-    /// How many there are.
+    /// The number of servers.
     pub(crate) fn count(&self) -> usize {
         self.nats.len() + 1
     }
@@ -55,7 +55,7 @@ impl Servers {
         nth == self.nats.len()
     }
 
-    /// What a server is called.
+    /// The name of a server.
     pub(crate) fn name(&self, nth: usize) -> String {
         match self.nats.len() {
             last if nth == last => "Postgres".to_owned(),
@@ -78,7 +78,7 @@ impl Servers {
         }
     }
 
-    /// Starts it again; ends it first if it runs.
+    /// Restarts it; kills it first if it is running.
     pub(crate) async fn restart(&mut self, nth: usize) -> Result<(), Error> {
         match self.nats.get_mut(nth) {
             Some(nats) => nats.restart().await,
@@ -86,7 +86,7 @@ impl Servers {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has exited on its own.
     pub(crate) async fn has_ended(&mut self, nth: usize) -> bool {
         let ended = async {
             match self.nats.get_mut(nth) {
@@ -97,7 +97,7 @@ impl Servers {
         tokio::time::timeout(Duration::ZERO, ended).await.is_ok()
     }
 
-    /// Where they are, for the services.
+    /// The addresses for the services.
     pub(crate) fn urls(&self) -> Urls {
         Urls {
             nats: Some(LocalNats::urls(&self.nats)),

@@ -1,4 +1,4 @@
-//! Settings of the run's services: durations that nobody wants to wait for.
+//! Settings of the run's services: durations too long to wait for by default.
 
 use event_log::LogSettings;
 
@@ -9,7 +9,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_FOLD_EVENTS", "20"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "1.5"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
-    // What was counted is looked for after Postgres was killed.
+    // Counts are checked after Postgres was killed.
     ("WAYPOST_LIMIT_FLUSH", "true"),
     ("WAYPOST_LIMIT_WINDOW_SECONDS", "10"),
     ("WAYPOST_RUNS_SHUTDOWN_SECONDS", "1"),
@@ -26,7 +26,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_REGISTRATIONS_PER_ADDRESS", "1000000"),
 ];
 
-/// The settings of services on so many NATS servers.
+/// The settings of services on the given number of NATS servers.
 pub(crate) fn of(nats: usize) -> Vec<(&'static str, &'static str)> {
     let mut settings = SETTINGS.to_vec();
     if nats > 1 {
@@ -35,7 +35,7 @@ pub(crate) fn of(nats: usize) -> Vec<(&'static str, &'static str)> {
     settings
 }
 
-/// How the checker reads the same log.
+/// Settings with which the checker reads the same log.
 pub(crate) fn log(servers: &Servers, nats: usize) -> LogSettings {
     LogSettings {
         log_replicas: if nats > 1 { 3 } else { 1 },

@@ -1,18 +1,18 @@
-//! The fewest rounds of the nemesis that still show what a run has shown.
+//! Reduces the nemesis' rounds to the fewest that still show what a run has shown.
 
 use std::collections::BTreeSet;
 
 use crate::{Options, Report, run};
 
-/// How often a run is made that may show it: chance has its part in each.
+/// Number of runs that may show it: chance plays a part in each.
 const TRIES: usize = 2;
 
-/// Runs, and where something is wrong ever again with fewer rounds, as long as one of the same
-/// checks finds something wrong. Answers with the last report that showed it, or with that of the
-/// first run if it is clean.
+/// Runs, and if something is wrong repeats with fewer and fewer rounds, as long as one of the same
+/// checks finds something wrong. Returns the last report that showed it, or that of the first run
+/// if it is clean.
 ///
 /// # Panics
-/// As [`run`].
+/// Like [`run`].
 pub async fn shrink(options: &Options) -> Report {
     let mut shown = Box::pin(run(options)).await;
     if shown.is_clean() {
@@ -52,8 +52,8 @@ fn listed(rounds: &[u32]) -> String {
     rounds.join(",")
 }
 
-/// Leaves out parts of a list, ever smaller ones, as long as what is left shows it (delta
-/// debugging). Of what comes out, no single one can be left out.
+/// Leaves out smaller and smaller parts of a list, as long as the rest still shows it (delta
+/// debugging). No single element of the result can be left out.
 async fn fewest<T: Clone>(mut all: Vec<T>, mut shows: impl AsyncFnMut(&[T]) -> bool) -> Vec<T> {
     let mut parts = 2;
     while !all.is_empty() {

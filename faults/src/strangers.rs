@@ -1,4 +1,4 @@
-//! The crowd beside the load: strangers, and a tenant who means harm.
+//! The crowd beside the load: strangers, and a hostile tenant.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use serde_json::json;
 use crate::world::text;
 use hostile::Dice;
 
-/// Requests in a window of the tenant's limited key.
+/// Requests per window for the tenant's limited key.
 const LIMIT: u64 = 5;
 
-/// What the crowd stands on, set up before there are faults.
+/// The crowd's resources, set up before there are faults.
 pub(crate) struct Strangers {
     ground: Ground,
-    /// Where the tenant's webhooks and calls go, which never answers.
+    /// Target of the tenant's webhooks and calls, which never answers.
     sink: Sink,
-    /// A person of theirs, of nobody's circle.
+    /// The token of one of its persons, who is in nobody's circle.
     trespasser: String,
 }
 
 impl Strangers {
-    /// Makes the tenant and what it needs.
+    /// Creates the tenant and what it needs.
     pub(crate) async fn settle(system: &System, dice: &Dice) -> Self {
         let sink = Sink::start().await.expect("a receiver");
         let made = system.organization().await;
@@ -38,7 +38,7 @@ impl Strangers {
             key: made.key.clone(),
             limited_key: text(&limited["key"]),
         };
-        // Its own addresses, since a proxy would take much of this upon itself.
+        // The services' own addresses, since a proxy would absorb much of this.
         let door = |name: &str| {
             let mut clients = system.clients().into_iter();
             let client = clients.find(|(known, _)| *known == name);
@@ -65,7 +65,7 @@ impl Strangers {
         }
     }
 
-    /// The token of the person that they are.
+    /// The token of the person among them.
     pub(crate) fn trespasser(&self) -> &str {
         &self.trespasser
     }
@@ -79,12 +79,12 @@ impl Strangers {
         trace >> 64 == u128::from(self.ground.trace())
     }
 
-    /// Lets everybody begin.
+    /// Starts the crowd.
     pub(crate) fn gather(&self) -> Crowd {
         Crowd::gather(self.ground.clone(), &Attack::ALL)
     }
 
-    /// Ends it: who waits for the sink's answers waits no longer.
+    /// Stops the crowd and releases those waiting for the sink's answers.
     pub(crate) async fn leave(&mut self, crowd: Crowd) -> Arc<Tally> {
         let tally = crowd.leave().await;
         self.sink.close();

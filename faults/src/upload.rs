@@ -1,4 +1,4 @@
-//! Many records in one body, in the forms in which an API takes them.
+//! Many records in one body, in the forms that an API accepts.
 
 use std::io::Write as _;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use hostile::Dice;
 
-/// How records are written down.
+/// The encoding of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Each as a line of JSON.
     Lines,
-    /// Each as a row below a header row, with this between its cells.
+    /// Each as a row below a header row, with this separator between its cells.
     Rows(u8),
 }
 
@@ -25,12 +25,12 @@ pub(crate) struct Upload {
     form: Form,
     is_packed: bool,
     body: Vec<u8>,
-    /// Where the first attempt breaks off, where it does.
+    /// Where the first attempt breaks off, if it does.
     cut_off: Option<usize>,
 }
 
 impl Upload {
-    /// Records, all with the same fields except for ids that some may lack.
+    /// Encodes records, which all have the same fields except for ids that some may lack.
     pub(crate) fn of(records: &[Value], dice: &mut Dice) -> Self {
         let form = match dice.below(6) {
             0 => Form::Rows(b';'),
@@ -56,7 +56,7 @@ impl Upload {
         }
     }
 
-    /// What the summary calls such a command.
+    /// The name of such a command in the summary.
     pub(crate) fn name(&self) -> &'static str {
         match self.form {
             Form::Lines => "post lines",
@@ -64,7 +64,7 @@ impl Upload {
         }
     }
 
-    /// Gives a request this body, or the first time perhaps only the beginning of it.
+    /// Sets this body on a request; the first attempt may send only its beginning.
     pub(crate) fn put_in(&self, request: RequestBuilder, is_first: bool) -> RequestBuilder {
         let kind = match self.form {
             Form::Lines => "application/x-ndjson",
@@ -83,7 +83,7 @@ impl Upload {
     }
 }
 
-/// What the summary calls an upload of rows; the first line of such a body is no record.
+/// The summary's name for an upload of rows; the first line of such a body is not a record.
 pub(crate) const ROWS: &str = "post rows";
 
 fn packed(plain: &[u8]) -> Vec<u8> {
@@ -100,7 +100,7 @@ fn rows(records: &[Value], delimiter: u8) -> Vec<u8> {
     let mut table = csv::WriterBuilder::new()
         .delimiter(delimiter)
         .from_writer(Vec::new());
-    // Into memory, all as long as the header row.
+    // Writes to memory, every row as long as the header.
     let _ = table.write_record(&columns);
     for record in &records {
         let cells = columns.iter().map(|column| cell(record.get(*column)));
@@ -109,7 +109,7 @@ fn rows(records: &[Value], delimiter: u8) -> Vec<u8> {
     table.into_inner().unwrap_or_default()
 }
 
-/// What is nested has both names, with a dot.
+/// Nested fields get both names, joined by a dot.
 fn flat(record: &Value) -> Map<String, Value> {
     let mut flat = Map::new();
     for (name, value) in record.as_object().into_iter().flatten() {

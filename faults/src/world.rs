@@ -1,4 +1,4 @@
-//! Whom the load acts for, and what it knows of them.
+//! The organizations and persons the load acts for, and what it knows of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,15 +11,15 @@ use hostile::Dice;
 
 /// Organizations of a run.
 const ORGANIZATIONS: usize = 3;
-/// Persons who stay in one circle and never hide, so that each must see all of the others.
+/// Persons who stay in one circle and never hide, so that each must see all the others.
 const FAMILY: usize = 3;
-/// Persons who come and go.
+/// Persons who join and leave.
 const LOOSE: usize = 4;
-/// Requests in a window of each organization's limited key.
+/// Requests per window for each organization's limited key.
 pub(crate) const KEY_LIMIT: u64 = 12;
-/// Positions in a window of a person without a tier.
+/// Positions per window for a person without a tier.
 pub(crate) const POSITION_LIMIT: u64 = 30;
-/// Ids that remain known: older ones are forgotten by the load.
+/// Number of ids the load remembers; it forgets older ones.
 const REMEMBERED: usize = 60;
 
 /// A list that several workers add to.
@@ -43,7 +43,7 @@ impl<T: Clone> Recent<T> {
         dice.pick(&self.list())
     }
 
-    /// Takes one out, so that nobody else picks it.
+    /// Takes one out, so that no other worker picks it.
     pub(crate) fn take(&self, dice: &mut Dice) -> Option<T> {
         let mut list = self.list();
         let nth = dice.below(list.len());
@@ -61,17 +61,17 @@ pub(crate) struct Org {
     pub(crate) id: String,
     /// Its key of scope `admin`.
     pub(crate) key: String,
-    /// A key that only `KEY_LIMIT` requests of a window are admitted for.
+    /// A key that is admitted for only `KEY_LIMIT` requests per window.
     pub(crate) limited_key: String,
     pub(crate) runs: Recent<String>,
-    /// Leads that runs wait for, by their numbers.
+    /// Numbers of the leads that runs wait for.
     pub(crate) awaited: Recent<u64>,
     pub(crate) webhooks: Recent<String>,
     pub(crate) keys: Recent<String>,
     pub(crate) circles: Recent<String>,
-    /// Invites to its circles, for anybody.
+    /// Invites to its circles, open to any person.
     pub(crate) codes: Recent<String>,
-    /// Where records of it were written.
+    /// Positions at which its records were written.
     pub(crate) positions: Recent<String>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Person {
     token: Mutex<String>,
     /// Whether they stay in the family's circle and never hide.
     pub(crate) steady: bool,
-    /// Positions in a window; nothing for as many as they like.
+    /// Positions per window; unlimited if `None`.
     pub(crate) limit: Option<u64>,
     pub(crate) circles: Recent<String>,
     pub(crate) codes: Recent<String>,
@@ -114,18 +114,18 @@ impl Person {
     }
 }
 
-/// Everybody.
+/// All organizations and persons of a run.
 pub(crate) struct World {
     pub(crate) orgs: Vec<Org>,
     pub(crate) persons: Vec<Person>,
-    /// The tenant that means harm, where there is one. The load does nothing for it.
+    /// The hostile tenant, if there is one. The load does nothing for it.
     pub(crate) neighbour: Option<Neighbour>,
-    /// The token of a person who is in nobody's circle, where there is that tenant.
+    /// The token of a person who is in nobody's circle, if there is a hostile tenant.
     pub(crate) trespasser: String,
 }
 
 impl World {
-    /// Makes everybody, before there are faults.
+    /// Creates everything, before there are faults.
     pub(crate) async fn make(system: &System, receiver: &str) -> Self {
         let mut orgs = Vec::new();
         for nth in 0..ORGANIZATIONS {

@@ -1,4 +1,4 @@
-//! The ways to do harm, by name.
+//! The attacks, by name.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,64 +11,64 @@ use crate::{
     targets, uploads,
 };
 
-/// Of each neighbour, those who share the calls that wait.
+/// For each neighbour, the number of callers that share the waiting calls.
 pub(crate) const CALLERS: usize = 10;
 
-/// A way to do harm.
+/// An attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Attack {
-    /// Sign-ins whose bodies are sent but for their last bytes.
+    /// Sign-ins whose bodies lack their last bytes.
     Bodies,
-    /// Requests whose heads go on for ever, a line a second.
+    /// Requests with endless heads, a line a second.
     Heads,
-    /// Connections that are kept and not used.
+    /// Connections that are kept unused.
     Idle,
-    /// Commands without a key, whose bodies come later than the refusal.
+    /// Commands without a key, whose bodies arrive after the refusal.
     Refusals,
     /// Sign-ins with guessed passwords, from many addresses.
     SignIns,
     /// Registrations from many addresses.
     Registrations,
-    /// Codes for numbers of others, asked for and guessed.
+    /// Codes for other people's numbers, requested and guessed.
     Codes,
-    /// Readers of feeds who read nothing.
+    /// Clients of feeds that read nothing.
     Readers,
     /// Sockets that subscribe and read nothing.
     Sockets,
-    /// Readers of exports who take some bytes a second.
+    /// Clients of exports that read a few bytes a second.
     Exports,
-    /// Expressions that work by their arguments.
+    /// Expressions whose cost depends on their arguments.
     Templates,
-    /// A message that sets itself off three times over.
+    /// A message that triggers itself three times over.
     Fans,
-    /// Runs that wait for an answer that never comes.
+    /// Runs that wait for a response that never arrives.
     Calls,
     /// Events for webhooks that never answer.
     Hooks,
-    /// Lines of records without end.
+    /// Endless lines of records.
     Uploads,
-    /// A key at its limit that goes on.
+    /// A key that ignores its limit.
     Hammers,
-    /// Text that a database may not hold.
+    /// Text that a database cannot store.
     Text,
-    /// A key that goes on when it is revoked: uploads, feeds and requests.
+    /// A key that is still used after its revocation: uploads, feeds and requests.
     Revocations,
-    /// Answers with a token, asked for again once the token has ended.
+    /// Responses with a token, requested again once the token has ended.
     Repeats,
-    /// Addresses that operators would invite, and numbers of others.
+    /// Addresses that operators would invite, and other people's numbers.
     Squatters,
     /// Calls and webhooks to metadata services, and to this machine.
     Targets,
-    /// A run that sets its own workflow off over the API.
+    /// A run that triggers its own workflow over the API.
     Loops,
-    /// A secret on its way to where it may not go.
+    /// A secret sent to where it may not go.
     Leaks,
 }
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Attack {
-    /// All of them.
+    /// All attacks.
     pub const ALL: [Self; 23] = [
         Self::Bodies,
         Self::Heads,
@@ -95,7 +95,7 @@ impl Attack {
         Self::Leaks,
     ];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bodies => "bodies",
@@ -124,7 +124,7 @@ impl Attack {
         }
     }
 
-    /// How many are at it.
+    /// Number of its participants.
     pub(crate) fn people(self, ground: &Ground) -> usize {
         let (size, neighbours) = (&ground.size, ground.neighbours.len());
         match self {

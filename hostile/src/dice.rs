@@ -1,4 +1,4 @@
-//! Choices that a seed decides.
+//! Choices determined by a seed.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 pub struct Dice(u64);
 
 impl Dice {
-    /// What follows from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Dice of their own for somebody: what others throw does not change theirs.
+    /// An independent generator for `whose`: its choices are not affected by others.
     #[must_use]
     pub fn of(&self, whose: &str) -> Self {
         let seed = whose
@@ -24,7 +24,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn throw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -33,23 +33,23 @@ impl Dice {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `end`, which is above 0.
+    /// Returns a number below `end`, which is above 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.throw() % end).unwrap_or_default()
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of those that there are.
+    /// Returns a random one of `among`.
     pub fn pick<T: Clone>(&mut self, among: &[T]) -> Option<T> {
         among.get(self.below(among.len())).cloned()
     }
 
-    /// One by its weight.
+    /// Returns one by its weight.
     pub fn weigh<T: Copy>(&mut self, among: &[(usize, T)]) -> T {
         let all = among.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(all);
@@ -62,7 +62,7 @@ impl Dice {
         among[0].1
     }
 
-    /// A time within a range of milliseconds.
+    /// Returns a time within a range of milliseconds.
     pub fn millis(&mut self, range: Range<u64>) -> Duration {
         let span = usize::try_from(range.end - range.start).unwrap_or(1);
         let above = u64::try_from(self.below(span)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A secret on its way to where it may not go. One that its operator bound to a host is rendered
-//! into calls to others, led on by an answer, and read back out of one.
+//! Attempts to leak a secret. One that its operator bound to a host is rendered into calls to
+//! others, redirected by a response, and read back out of one.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,35 +14,36 @@ use crate::neighbours::trigger;
 use crate::prepare::start;
 use crate::wire::{ask, content_length, is_success, outcome};
 
-/// A secret that an operator sets.
+/// A secret set by an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Secret {
-    /// By what name workflows read it.
+    /// Its name in workflows.
     pub name: &'static str,
-    /// What it is.
+    /// Its value.
     pub value: &'static str,
     /// The only host that it may go to.
     pub host: &'static str,
 }
 
-/// The one that every neighbour's workflows have: it has to be set before they run.
+/// The secret that every neighbour's workflows use: it has to be set before they run.
 pub const SECRET: Secret = Secret {
     name: "HOUSE",
     value: "opens-the-house-4711",
     host: "127.0.0.1",
 };
 
-/// Where what was led on arrives.
+/// Where redirected calls arrive.
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 66, 251, 1);
-/// Where a run sends what an answer has told it: this is no use of the secret by itself.
+/// Where a run sends the contents of a response: that is not a use of the secret in itself.
 const RETOLD: &str = "/retold";
-/// What stands in a body with the secret in it as it is.
+/// Bodies that contain the unchanged secret.
 const BODIES: [(&str, &str); 3] = [
     ("leak-plain", "{{ secrets.HOUSE }}"),
     ("leak-joined", "{{ 'house ' ~ secrets.HOUSE }}"),
     ("leak-named", "{{ secrets['HOU' ~ 'SE'] }}"),
 ];
-/// The workflow that is saved with the secret in another shape, in which it would not be known again.
+/// The workflow that is saved with the secret in a transformed shape, which would not be
+/// recognized.
 const SHAPED: &str = "leak-shaped";
 const SHAPES: [&str; 7] = [
     "{{ secrets.HOUSE|reverse }}",
@@ -53,7 +54,7 @@ const SHAPES: [&str; 7] = [
     "{{ 'yes' if secrets.HOUSE is startingwith('o') else 'no' }}",
     "{{ [secrets]|first }}",
 ];
-/// How long a caller may take.
+/// Timeout for a caller.
 const PATIENCE: Duration = Duration::from_secs(3);
 const MOST_BYTES: usize = 16 * 1024;
 
@@ -67,7 +68,7 @@ fn call(url: &str, more: Value) -> Value {
     step
 }
 
-/// Workflows that send it to where their trigger says.
+/// Workflows that send it to the address in their trigger.
 pub(crate) fn workflows() -> Vec<(&'static str, Value)> {
     let start = start("call");
     let to = "{{ trigger.to }}/taken";
@@ -91,7 +92,7 @@ pub(crate) fn workflows() -> Vec<(&'static str, Value)> {
     workflows
 }
 
-/// The secret's own host, and the one where it may not be.
+/// The secret's own host, and one that must not get it.
 struct Ends {
     own: TcpListener,
     elsewhere: TcpListener,
@@ -113,7 +114,7 @@ impl Ends {
     }
 }
 
-/// Sends it off, and takes in what comes.
+/// Sends the secret, and checks what arrives.
 pub(crate) async fn leak(mut here: Here) {
     let Ok(ends) = Ends::listen().await else {
         return here.got("nowhere to listen");
@@ -126,7 +127,7 @@ pub(crate) async fn leak(mut here: Here) {
     );
 }
 
-/// One run after the other: to where it may not go, and to where an answer leads it on.
+/// Starts one run after the other: to forbidden addresses, and to one that redirects.
 async fn send(here: &mut Here, ends: &Ends) {
     let names: Vec<_> = workflows().into_iter().map(|(name, _)| name).collect();
     let (own, there) = (ends.own_at, ends.elsewhere_at);
@@ -146,7 +147,7 @@ async fn send(here: &mut Here, ends: &Ends) {
             continue;
         }
         let workflow = here.chance.pick(&names).unwrap_or("leak-plain");
-        // What is read back out of an answer has to be told where it may be told.
+        // The response that is read back has to come from where the secret may go.
         let to = if workflow == "leak-told" {
             format!("http://{own}")
         } else {
@@ -157,7 +158,8 @@ async fn send(here: &mut Here, ends: &Ends) {
     }
 }
 
-/// Saves what would change it beyond recognition, and sets it off where that is taken.
+/// Saves a workflow that transforms the secret beyond recognition, and triggers it if it was
+/// accepted.
 async fn shape(here: &mut Here, ends: &Ends) {
     let shape = here.chance.pick(&SHAPES).unwrap_or(SHAPES[0]);
     let step = call("{{ trigger.to }}/shaped", json!({"body": {"is": shape}}));
@@ -174,7 +176,7 @@ async fn shape(here: &mut Here, ends: &Ends) {
     }
 }
 
-/// Takes what comes to one of the ends, and says where the secret has come to.
+/// Receives calls at one of the ends, and reports where the secret has arrived.
 async fn take(here: &Here, listener: &TcpListener, ends: &Ends) {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
@@ -186,12 +188,12 @@ async fn take(here: &Here, listener: &TcpListener, ends: &Ends) {
         };
         here.got(judge(&call, ends.own_at));
         let answer = answer(&call, ends.elsewhere_at);
-        // Whoever has gone needs no answer.
+        // A caller that is gone needs no response.
         let _gone = tokio::time::timeout(PATIENCE, stream.write_all(answer.as_bytes())).await;
     }
 }
 
-/// What a call means, by the host that it is for.
+/// Judges a call by its host.
 fn judge(call: &str, own: SocketAddr) -> &'static str {
     let reversed: String = SECRET.value.chars().rev().collect();
     let holds = call.contains(SECRET.value) || call.contains(&reversed);
@@ -204,7 +206,7 @@ fn judge(call: &str, own: SocketAddr) -> &'static str {
     }
 }
 
-/// Leads on what asks for it; all else is told back what it has said.
+/// Redirects where asked to; otherwise echoes the call.
 fn answer(call: &str, elsewhere: SocketAddr) -> String {
     if call.starts_with("POST /moved") {
         return format!(
@@ -221,7 +223,7 @@ fn answer(call: &str, elsewhere: SocketAddr) -> String {
     )
 }
 
-/// A call as it came: its head and its body.
+/// Reads a whole call: its head and its body.
 async fn read(stream: &mut TcpStream) -> io::Result<String> {
     let mut got = Vec::new();
     loop {

@@ -2,8 +2,8 @@
 //!
 //! A [`Crowd`] does to a Waypost what somebody on the open internet, with or without a key, could
 //! do to take, stop or slow what belongs to others: every way that has ever worked, at once,
-//! bounded in number, over loopback alone. `bench` measures what an ordinary tenant feels of it,
-//! `faults` checks what is left beside it. What the crowd gets for it is counted by [`Tally`].
+//! bounded in number, over loopback only. `bench` measures its effect on an ordinary tenant,
+//! `faults` checks the state left beside it. [`Tally`] counts the crowd's results.
 
 mod attack;
 mod dice;
@@ -37,59 +37,59 @@ pub use prepare::prepare;
 pub use sink::Sink;
 pub use tally::Tally;
 
-/// An organization whose people mean harm.
+/// A hostile organization.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its id.
     pub org: String,
-    /// A key of it that may do everything, as often as it likes.
+    /// A key with all rights and no effective limit.
     pub key: String,
-    /// A key of it whose limit is soon reached.
+    /// A key that soon reaches its limit.
     pub limited_key: String,
 }
 
-/// How many of each there are.
+/// Number of participants of each attack, and their parameters.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Size {
-    /// Connections that send a body and never its end, some of them with a neighbour's key.
+    /// Connections that send a body without its end, some of them with a neighbour's key.
     pub bodies: usize,
-    /// What such a body with a key announces.
+    /// The announced length of such a body with a key.
     pub body_bytes: usize,
-    /// Connections whose heads never end.
+    /// Connections with endless heads.
     pub heads: usize,
-    /// Connections that are silent.
+    /// Silent connections.
     pub idle: usize,
-    /// Strangers who sign in, register and want codes.
+    /// Strangers who sign in, register and request codes.
     pub strangers: usize,
-    /// Readers of feeds who read nothing.
+    /// Clients of feeds that read nothing.
     pub readers: usize,
     /// Sockets that read nothing.
     pub sockets: usize,
-    /// Of each neighbour: slow readers of exports.
+    /// Per neighbour: slow readers of exports.
     pub exports: usize,
-    /// Of each neighbour: runs that wait for an answer that never comes.
+    /// Per neighbour: runs that wait for a response that never arrives.
     pub calls: usize,
-    /// Of each neighbour: webhooks that never answer.
+    /// Per neighbour: webhooks that never answer.
     pub hooks: usize,
-    /// Of each neighbour: uploads that never end.
+    /// Per neighbour: uploads that never end.
     pub uploads: usize,
-    /// Of each neighbour: senders that do not heed 429.
+    /// Per neighbour: senders that ignore 429.
     pub hammers: usize,
     /// Numbers in the list that templates work through.
     pub numbers: usize,
-    /// Times that a neighbour sets its fan off, which is a message three times over for itself, and
-    /// its loop, which is a run that sets the next one off over the API.
+    /// How often a neighbour triggers its fan, a message that triggers itself three times over, and
+    /// its loop, a run that triggers the next one over the API.
     pub sparks: usize,
-    /// Milliseconds between two acts of one of them.
+    /// Milliseconds between two actions of one participant.
     pub pause: u64,
-    /// Lines of one upload in a second.
+    /// Lines per second of one upload.
     pub lines: u32,
     /// How long a call may take, in seconds.
     pub call_seconds: u32,
 }
 
 impl Size {
-    /// As many as one machine sends without being what is slow.
+    /// As many as one machine can send without becoming the bottleneck.
     pub const LARGE: Self = Self {
         bodies: 400,
         body_bytes: 1_000_000,
@@ -132,52 +132,52 @@ impl Size {
     };
 }
 
-/// What a crowd goes for, and with what.
+/// The targets of a crowd, and its means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ground {
-    /// Where Waypost takes commands.
+    /// Address for commands.
     pub commands: SocketAddr,
-    /// Where it answers queries.
+    /// Address for queries.
     pub queries: SocketAddr,
-    /// Where it keeps sockets.
+    /// Address for sockets.
     pub sockets: SocketAddr,
-    /// What takes calls and never answers; see [`Sink`].
+    /// Address of a receiver that never answers; see [`Sink`].
     pub sink: SocketAddr,
-    /// Those who have keys.
+    /// The organizations with keys.
     pub neighbours: Vec<Neighbour>,
-    /// How many of each there are.
+    /// Number of participants of each attack, and their parameters.
     pub size: Size,
-    /// What chance follows from.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
 impl Ground {
-    /// The first half of every trace that the crowd's requests bear.
+    /// The first half of the trace ids of all the crowd's requests.
     pub fn trace(&self) -> u64 {
         Dice::new(self.seed).of("traces").throw() | 1
     }
 }
 
-/// All who are at it; dropped, they leave.
+/// All participants; dropping it ends them.
 #[derive(Debug)]
 pub struct Crowd {
     tally: Arc<Tally>,
     tasks: JoinSet<()>,
 }
 
-/// What each of the crowd knows.
+/// State of one participant.
 #[derive(Clone, Debug)]
 struct Here {
     ground: Arc<Ground>,
     tally: Arc<Tally>,
     attack: Attack,
-    /// Which of those who do the same.
+    /// Its index among those of the same attack.
     nth: usize,
     chance: Dice,
 }
 
 impl Crowd {
-    /// Lets everybody begin who takes part in these attacks.
+    /// Starts all participants of these attacks.
     pub fn gather(ground: Ground, attacks: &[Attack]) -> Self {
         let ground = Arc::new(ground);
         let tally = Arc::<Tally>::default();
@@ -197,12 +197,12 @@ impl Crowd {
         Self { tally, tasks }
     }
 
-    /// What they have got so far.
+    /// The results so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Lets everybody go, with their connections.
+    /// Ends all participants, with their connections.
     pub async fn leave(mut self) -> Arc<Tally> {
         self.tasks.shutdown().await;
         self.tally
@@ -210,13 +210,13 @@ impl Crowd {
 }
 
 impl Here {
-    /// The neighbour that this one belongs to.
+    /// The neighbour that this participant belongs to.
     fn neighbour(&self) -> &Neighbour {
         &self.ground.neighbours[self.nth % self.ground.neighbours.len()]
     }
 
-    /// Sends a request with the neighbour's key; gives what came of it in a word, and the JSON of the
-    /// answer.
+    /// Sends a request with the neighbour's key; returns its outcome in a word, and the JSON of the
+    /// response.
     async fn send(&self, request: (&str, &str), body: &Value) -> (String, Value) {
         self.send_with(&self.neighbour().key, request, body).await
     }
@@ -236,12 +236,12 @@ impl Here {
         wire::learn(self.nth, &asked).await
     }
 
-    /// Between two acts.
+    /// The time between two actions.
     fn pause(&self) -> Duration {
         Duration::from_millis(self.ground.size.pause)
     }
 
-    /// Until somebody who was cut off comes back.
+    /// The time until a participant that was cut off reconnects.
     fn rest(&self) -> Duration {
         self.pause() * 8
     }

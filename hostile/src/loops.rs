@@ -1,4 +1,4 @@
-//! A run that sets its own workflow off with a call of its HTTP step.
+//! A run that triggers its own workflow with a call of its HTTP step.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::{Ground, Here, Neighbour};
 const LOOP: &str = "loop";
 /// Runs of one spark: the first, and one for each hop.
 const HOPS: u64 = 9;
-/// How often they are counted.
+/// How often they are counted per spark.
 const LOOKS: usize = 6;
 
-/// What it is made of. Its steps say that the run goes back to nothing.
+/// The workflow. Its call claims in `Waypost-Cause` that the run has no earlier cause.
 pub(crate) fn workflow(ground: &Ground, neighbour: &Neighbour) -> (&'static str, Value) {
     let url = format!("http://{}/api/v1/workflows/{LOOP}/trigger", ground.commands);
     let headers = json!({"Authorization": format!("Bearer {}", neighbour.key),
@@ -26,7 +26,7 @@ pub(crate) fn workflow(ground: &Ground, neighbour: &Neighbour) -> (&'static str,
     (LOOP, steps)
 }
 
-/// Sets it off now and then, and looks how far each went.
+/// Triggers it now and then, and checks how far each went.
 pub(crate) async fn turn(mut here: Here) {
     for _ in 0..here.ground.size.sparks {
         here.chance.pause(A_WHILE * 2).await;
@@ -49,7 +49,7 @@ pub(crate) async fn turn(mut here: Here) {
     }
 }
 
-/// How many runs of it there are.
+/// Number of its runs.
 async fn runs(here: &Here) -> Option<u64> {
     let path = format!("/api/v1/workflows/{LOOP}/runs?limit=1");
     here.send(("GET", &path), &Value::Null).await.1["total"].as_u64()

@@ -1,4 +1,4 @@
-//! What an organization of their own lets them do.
+//! Attacks with an organization and a key of their own.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) async fn trigger(here: &Here, workflow: &str, body: &str) {
     here.got(outcome(&answered));
 }
 
-/// Asks for all there is and reads none of it, or what comes and never takes it.
+/// Requests everything and reads none of it, or subscribes and never reads.
 pub(crate) async fn read_nothing(mut here: Here) {
     loop {
         here.chance.pause(here.rest()).await;
@@ -41,15 +41,15 @@ pub(crate) async fn read_nothing(mut here: Here) {
 
 async fn wait_without_reading(here: &Here, asked: &Request) -> io::Result<()> {
     let mut stream = send(here.nth, asked).await?;
-    // Only what comes after all that the machine holds for this one would show the end: so it
-    // looks now and then whether it may still say something.
+    // The end would only show after everything that the system buffers for this reader, so it tries
+    // to write now and then.
     loop {
         tokio::time::sleep(A_WHILE).await;
         stream.write_all(b"\r\n").await?;
     }
 }
 
-/// Takes an export a few bytes a second.
+/// Reads an export a few bytes a second.
 pub(crate) async fn read_slowly(mut here: Here) {
     const PATHS: [&str; 3] = [
         "/api/export/contacts",
@@ -84,7 +84,7 @@ pub(crate) async fn read_slowly(mut here: Here) {
     }
 }
 
-/// Three at a time, since that was enough to stop everything.
+/// Three at a time, because that was enough to stop everything.
 pub(crate) async fn compute(mut here: Here) {
     let size = here.ground.size.numbers;
     let numbers: Vec<_> = (0..size).collect();
@@ -98,7 +98,7 @@ pub(crate) async fn compute(mut here: Here) {
     }
 }
 
-/// Sets off what sets itself off.
+/// Triggers a workflow that triggers itself.
 pub(crate) async fn fan(mut here: Here) {
     for _ in 0..here.ground.size.sparks {
         trigger(&here, "spark", "{}").await;
@@ -106,7 +106,7 @@ pub(crate) async fn fan(mut here: Here) {
     }
 }
 
-/// Runs that hold a place each for as long as a call may take.
+/// Starts runs that each hold a place for as long as a call may take.
 pub(crate) async fn call(mut here: Here) {
     for _ in 0..here.ground.size.calls / CALLERS {
         trigger(&here, "hang", "{}").await;
@@ -117,7 +117,7 @@ pub(crate) async fn call(mut here: Here) {
     }
 }
 
-/// Events for webhooks that never answer.
+/// Sends events to webhooks that never answer.
 pub(crate) async fn tell(mut here: Here) {
     loop {
         here.chance.pause(here.pause()).await;
@@ -125,7 +125,7 @@ pub(crate) async fn tell(mut here: Here) {
     }
 }
 
-/// Goes on as if nobody had said when to come again.
+/// Ignores 429 and its `Retry-After`.
 pub(crate) async fn hammer(mut here: Here) {
     let key = here.neighbour().limited_key.clone();
     let path = "/api/v1/workflows/tell/trigger";
@@ -137,7 +137,7 @@ pub(crate) async fn hammer(mut here: Here) {
     }
 }
 
-/// U+0000 and halves of surrogate pairs, and the reads that would meet them.
+/// Sends U+0000 and halves of surrogate pairs, and reads what would contain them.
 pub(crate) async fn send_odd_text(mut here: Here) {
     let reads = [
         "/api/v1/workflows/tell/runs",

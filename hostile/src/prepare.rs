@@ -1,11 +1,11 @@
-//! What neighbours set up beforehand, as anybody may.
+//! Setup by the neighbours, as any organization may do.
 
 use serde_json::{Value, json};
 
 use crate::wire::{ask, outcome};
 use crate::{Ground, Neighbour, leaks, loops, targets};
 
-/// Expressions whose work lies in what they are given.
+/// Expressions whose cost depends on their input.
 const EXPRESSIONS: [(&str, &str); 3] = [
     ("select", r#"trigger.l|select("in", trigger.l)|length > 0"#),
     ("reject", r#"trigger.l|reject("in", trigger.l)|length > 0"#),
@@ -15,7 +15,8 @@ const EXPRESSIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Saves the workflows and webhooks that the attacks need. What was refused comes back, in words.
+/// Saves the workflows and webhooks that the attacks need. Returns descriptions of the refused
+/// ones.
 pub async fn prepare(ground: &Ground) -> Vec<String> {
     let mut refused = Vec::new();
     for neighbour in &ground.neighbours {

@@ -1,4 +1,4 @@
-//! Answers that hold a token, asked for again under their `Idempotency-Key`.
+//! Responses that hold a token, requested again under their `Idempotency-Key`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Here;
 use crate::wire::{is_success, learn};
 
-/// How long a token may go on that has ended.
+/// How long an ended token may still work.
 const SOON: Duration = Duration::from_millis(1_500);
 /// How often one code is tried under one key.
 const TRIES: usize = 8;
@@ -40,7 +40,7 @@ async fn send(
     learn(from, &asked).await
 }
 
-/// Registers, ends the token, and registers once more as if the answer had been lost.
+/// Registers, ends the token, and registers once more as if the response had been lost.
 async fn open_again(here: &mut Here, from: usize) {
     let throw = here.chance.throw();
     let (key, register) = (format!("again-{throw:x}"), ("/auth/register", ""));
@@ -58,7 +58,7 @@ async fn open_again(here: &mut Here, from: usize) {
     };
     let (ended, _) = send(here, from, (path, first), &format!("{key}-ends"), &ending).await;
     if !is_success(&ended) {
-        // Nobody knows whether it has ended.
+        // It is unknown whether it has ended.
         return here.got(format!("end {ended}"));
     }
     let (told, again) = send(here, from, register, &key, &body).await;
@@ -70,7 +70,7 @@ async fn open_again(here: &mut Here, from: usize) {
     }
 }
 
-/// Whether a token opens anything.
+/// Checks whether a token still works.
 async fn try_token(here: &Here, from: usize, token: &str, gain: &str) {
     let asked = here.ground.head("GET", "/circles", token, "");
     let (told, _) = learn(from, &asked).await;
@@ -81,7 +81,7 @@ async fn try_token(here: &Here, from: usize, token: &str, gain: &str) {
     });
 }
 
-/// Tries one code over and over, each as the repeat of the first try.
+/// Tries one code repeatedly, each as a retry of the first try.
 async fn guess_again(here: &mut Here, from: usize) {
     let throw = here.chance.throw();
     let phone = format!("+4917{:09}", throw % 10_000);

@@ -1,4 +1,4 @@
-//! A key that goes on when it is revoked: with an upload and a feed that are under way, and with
+//! A key that is still used after its revocation: with an upload and a feed in progress, and with
 //! new requests.
 
 use std::io;
@@ -14,13 +14,13 @@ use crate::neighbours::A_WHILE;
 use crate::uploads::{self, LEADS};
 use crate::wire::{is_success, send};
 
-/// How long a revoked key may go on.
+/// How long a revoked key may still work.
 const ALLOWED: Duration = Duration::from_secs(1);
-/// Between two lines, and between two requests.
+/// Interval between two lines, and between two requests.
 const OFTEN: Duration = Duration::from_millis(300);
-/// Tries to make a key, to use it for the first time and to revoke it.
+/// Attempts to create a key, to use it for the first time and to revoke it.
 const TRIES: usize = 10;
-/// Requests of each kind once it is revoked.
+/// Number of requests once it is revoked.
 const REQUESTS: usize = 5;
 const ONE_LEAD: (&str, &str) = ("GET", "/api/v1/leads?limit=1");
 
@@ -28,12 +28,12 @@ const ONE_LEAD: (&str, &str) = ("GET", "/api/v1/leads?limit=1");
 struct Short {
     id: String,
     key: String,
-    /// When the revocation was answered.
+    /// When the response to the revocation arrived.
     revoked: OnceLock<Instant>,
 }
 
 impl Short {
-    /// Whether something was begun so late that the key is of no use any more.
+    /// Whether the key must no longer work for something begun at this time.
     fn is_over(&self, at: Instant) -> bool {
         let revoked = self.revoked.get();
         revoked.is_some_and(|revoked| at > *revoked + ALLOWED)
@@ -54,7 +54,7 @@ pub(crate) async fn go_on(mut here: Here) {
                 async { here.got(ended("upload", &write(&here, &short).await)) },
                 async { here.got(ended("feed", &read(&here, &short, &mark).await)) },
             );
-            // The other part says when the round is over.
+            // The other part decides when the round is over.
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -71,7 +71,7 @@ fn ended(what: &str, how: &io::Result<()>) -> String {
     }
 }
 
-/// Makes a key, and waits until it is known where it is asked for.
+/// Creates a key, and waits until it works.
 async fn make(here: &Here) -> Option<Short> {
     let scopes = ["records:write", "events:read", "read:leads", "keys:manage"];
     let terms = json!({"name": "short", "scopes": scopes});
@@ -89,13 +89,13 @@ async fn make(here: &Here) -> Option<Short> {
     None
 }
 
-/// Revokes it, and asks with it when that has to be known everywhere.
+/// Revokes it, and uses it when that has to be known everywhere.
 async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
     sleep(A_WHILE).await;
     let path = format!("/api/v1/keys/{}", short.id);
     for _ in 0..TRIES {
         let (told, _) = here.send(("DELETE", &path), &json!({})).await;
-        // Not there any more: an earlier try whose answer did not come has done it.
+        // Gone already: an earlier try without a response has revoked it.
         if is_success(&told) || told == "404" {
             short.revoked.get_or_init(Instant::now);
             break;
@@ -108,7 +108,7 @@ async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
     sleep(ALLOWED + OFTEN).await;
     for number in 0..REQUESTS {
         ask(here, short, number).await;
-        // Something new for the feed that has to have ended.
+        // A new event for the feed, which must have ended.
         let record = json!({"name": format!("{mark} {number}")});
         let path = format!("{LEADS}/mark-{}", here.nth);
         here.send(("PUT", &path), &record).await;
@@ -117,7 +117,7 @@ async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
     sleep(ALLOWED).await;
 }
 
-/// Reads, writes and gives with a key that has been revoked for longer than a second.
+/// Reads, writes and grants with a key that has been revoked for longer than a second.
 async fn ask(here: &Here, short: &Short, number: usize) {
     let (path, record) = (
         format!("{LEADS}/late-{}", here.nth),
@@ -137,15 +137,15 @@ async fn ask(here: &Here, short: &Short, number: usize) {
     });
 }
 
-/// Writes lines for as long as they are taken.
+/// Writes lines for as long as they are accepted.
 async fn write(here: &Here, short: &Short) -> io::Result<()> {
     let mut stream = uploads::begin(here, &short.key).await?;
     let (answers, mut sending) = stream.split();
-    // When each line was sent, the first one first.
+    // The time each line was sent, in order.
     let sent = Mutex::new(Vec::new());
     let send = async {
         for number in 0_u64.. {
-            // The same ids over again: what is left behind stays bounded.
+            // The ids repeat, so that the leftover data stays bounded.
             let id = format!("short-{}-{}", here.nth, number % 50);
             let chunk = uploads::chunk(&json!({"id": id, "name": format!("Short {number}")}));
             sent.lock()
@@ -159,7 +159,7 @@ async fn write(here: &Here, short: &Short) -> io::Result<()> {
     let take = each_line(answers, |line| {
         note_refusal(here, "upload", line);
         let Ok(told) = serde_json::from_str::<Value>(line) else {
-            return; // What frames the lines.
+            return; // Chunk framing.
         };
         let nth = told["line"]
             .as_u64()
@@ -176,7 +176,7 @@ async fn write(here: &Here, short: &Short) -> io::Result<()> {
     }
 }
 
-/// Reads the feed; the mark is written when nothing of it may be shown any more.
+/// Reads the feed; the mark is written when it must not be shown any more.
 async fn read(here: &Here, short: &Short, mark: &str) -> io::Result<()> {
     let (path, more) = (
         "/api/v1/events?types=lead.*",
@@ -194,7 +194,7 @@ async fn read(here: &Here, short: &Short, mark: &str) -> io::Result<()> {
     .await
 }
 
-/// Tells of an answer that was no beginning.
+/// Reports a response other than 200.
 fn note_refusal(here: &Here, what: &str, line: &str) {
     let status = line.strip_prefix("HTTP/1.1 ");
     if let Some(status) = status.filter(|status| !status.starts_with("200")) {
@@ -202,10 +202,10 @@ fn note_refusal(here: &Here, what: &str, line: &str) {
     }
 }
 
-/// The last chunk of an answer, behind which the connection may stay.
+/// The last chunk of a response; the connection may stay open after it.
 const LAST_CHUNK: &str = "0";
 
-/// Hands on each line that comes, until no more come.
+/// Passes on each line until there are no more.
 async fn each_line(
     mut from: impl tokio::io::AsyncRead + Unpin,
     mut take: impl FnMut(&str),

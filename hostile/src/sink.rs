@@ -1,4 +1,4 @@
-//! Who takes calls and never answers.
+//! A receiver that accepts calls and never answers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How often a call is given one more byte of an answer that never ends: whoever waits for silence
-/// waits for ever.
+/// How often one more byte of an endless response is sent to a call: a timeout that waits for
+/// silence would never fire.
 const DRIP: Duration = Duration::from_secs(5);
 
 /// A receiver of webhooks and HTTP steps that holds every connection as long as it may.
@@ -44,17 +44,17 @@ impl Sink {
         Ok(Self { addr, held, task })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Takes no more, and lets go of what it holds.
+    /// Accepts no more, and closes the connections it holds.
     pub fn close(&self) {
         self.task.abort();
     }
 
-    /// How many calls wait for it now.
+    /// Number of calls that currently wait for it.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -66,7 +66,7 @@ impl Drop for Sink {
     }
 }
 
-/// Takes all that comes; every other call is dripped an answer, the rest hear nothing.
+/// Reads everything; every other call gets a dripping response, the rest get none.
 async fn hold(mut stream: TcpStream) -> io::Result<()> {
     let drips = stream.peer_addr()?.port().is_multiple_of(2);
     let mut taken = [0; 4096];

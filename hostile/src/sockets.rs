@@ -1,4 +1,4 @@
-//! Sockets that ask to be told of everything and read nothing.
+//! Sockets that subscribe to everything and read nothing.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::Here;
 use crate::wire::{answer, connect};
 
-/// Between two signs of life.
+/// Interval between two signs of life.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn subscribe(mut here: Here) {
@@ -39,7 +39,7 @@ async fn listen_to_nothing(here: &Here) -> io::Result<()> {
         let ask = json!({"type": "subscribe", "id": id, "channel": channel});
         stream.write_all(&frame(&ask)).await?;
     }
-    // What is not asked for keeps the connection alive as well.
+    // Unsubscribing from an unknown channel keeps the connection alive as well.
     let mut ticks = tokio::time::interval(A_WHILE);
     loop {
         ticks.tick().await;

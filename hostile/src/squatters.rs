@@ -1,25 +1,25 @@
-//! Strangers who are there first: under addresses that an operator would invite, and with numbers
-//! of others.
+//! Strangers who are there first: with addresses that an operator would invite, and with other
+//! people's numbers.
 
 use serde_json::json;
 
 use crate::Here;
 use crate::wire::{ask, is_success, learn, outcome};
 
-/// So many addresses that owners could have.
+/// Number of addresses that owners could have.
 const OWNERS: u64 = 200;
-/// What a page of the dashboard says where it comes from.
+/// The origin header of a dashboard page.
 const OWN_PAGE: &str = "origin: http://waypost\r\n";
 const PASSWORD: &str = "a long password";
 
-/// Takes an address and a number, and tries what its owner would be let do.
+/// Takes an address and a number, and tries what its owner could do.
 pub(crate) async fn squat(mut here: Here) {
     loop {
         here.chance.pause(here.pause() * 4).await;
         let from = here.chance.below(4_000);
         let throw = here.chance.throw();
         let email = format!("owner-{}@crowd.example", throw % OWNERS);
-        // One of those whose codes others are after.
+        // One of the numbers whose codes others try to guess.
         let phone = format!("+4916{:09}", throw % 10_000);
         let body = json!({"name": "Owner", "email": email, "password": PASSWORD, "phone": phone});
         let ground = &here.ground;
@@ -33,7 +33,7 @@ pub(crate) async fn squat(mut here: Here) {
     }
 }
 
-/// Goes to the pages of organizations, of which nobody has invited them.
+/// Tries to open the pages of organizations without an invitation.
 async fn enter(here: &Here, from: usize, email: &str) {
     let body = json!({"email": email, "password": PASSWORD}).to_string();
     let path = "/dashboard/sign-in";
@@ -46,7 +46,7 @@ async fn enter(here: &Here, from: usize, email: &str) {
     });
 }
 
-/// Guesses the code of a number that it has named.
+/// Guesses the code of a number that it has given.
 async fn hold(here: &Here, from: usize, token: &str, phone: &str) {
     for code in ["000000", "123456"] {
         let body = json!({"phone": phone, "code": code}).to_string();

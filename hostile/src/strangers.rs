@@ -1,4 +1,4 @@
-//! What somebody without a key can do.
+//! Attacks without a key.
 
 use std::io;
 use std::time::Duration;
@@ -10,12 +10,13 @@ use tokio::net::TcpStream;
 use crate::Here;
 use crate::wire::{answer, ask, connect, outcome, send};
 
-/// What a body without a key announces: a little less than is taken of strangers, so that it is kept.
+/// The announced length of a body without a key: just under the limit for strangers, so that it is
+/// kept.
 const STRANGERS_BODY: usize = 16_000;
-/// Between two bytes of somebody who wants to be waited for.
+/// Interval between two bytes of a client that keeps the server waiting.
 const DRIP: Duration = Duration::from_secs(1);
 
-/// Holds a connection as `hold` does, again and again: whoever is cut off comes back.
+/// Holds a connection with `hold`, repeatedly: after being cut off it reconnects.
 async fn hold_on(mut here: Here, hold: impl AsyncFn(&Here, &mut TcpStream) -> io::Result<()>) {
     loop {
         here.chance.pause(here.rest()).await;
@@ -32,7 +33,7 @@ async fn hold_on(mut here: Here, hold: impl AsyncFn(&Here, &mut TcpStream) -> io
     }
 }
 
-/// Sends these bytes one at a time, until the other side ends it.
+/// Sends these bytes at every tick, until the other side closes the connection.
 async fn drip(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     let mut taken = [0; 1024];
     let mut ticks = tokio::time::interval(DRIP);
@@ -79,7 +80,7 @@ pub(crate) async fn send_heads_for_ever(here: Here) {
 
 pub(crate) async fn say_nothing(here: Here) {
     hold_on(here, async |here, stream| {
-        // Some have asked for something once.
+        // Some have sent a request once.
         if here.nth % 2 == 0 {
             let asked = here.ground.head("GET", "/healthz", "", "");
             stream.write_all(&asked.bytes).await?;
@@ -91,7 +92,7 @@ pub(crate) async fn say_nothing(here: Here) {
     .await;
 }
 
-/// As most clients do it: the body in a packet of its own, and then the next request.
+/// Like most clients: the body in a packet of its own, and then the next request.
 pub(crate) async fn send_bodies_late(mut here: Here) {
     loop {
         here.chance.pause(here.pause()).await;
@@ -123,7 +124,7 @@ async fn refused_twice(here: &Here) -> io::Result<&'static str> {
     })
 }
 
-/// Asks from ever other addresses, of so many thousand.
+/// Sends requests from ever-changing addresses, out of several thousand.
 async fn ask_on(mut here: Here, of: impl Fn(u64) -> (&'static str, String)) {
     loop {
         here.chance.pause(here.pause()).await;

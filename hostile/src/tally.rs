@@ -1,4 +1,4 @@
-//! What a crowd has got for its trouble.
+//! Results of a crowd.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Attack;
 
-/// How often each attack came to what: a status, or how its connection ended.
+/// Counts of each attack's results: a status, or how its connection ended.
 #[derive(Debug, Default)]
 pub struct Tally(Mutex<BTreeMap<(Attack, String), u64>>);
 
@@ -16,7 +16,7 @@ impl Tally {
         *counts.entry((attack, what.into())).or_default() += 1;
     }
 
-    /// Each attack with what it came to and how often.
+    /// The results of each attack with their counts.
     pub fn counts(&self) -> BTreeMap<Attack, BTreeMap<String, u64>> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut by_attack: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Calls to where nobody may call: metadata services in every spelling; and to this machine, which
-//! whoever tries Waypost has opened.
+//! Calls to forbidden addresses: metadata services in every spelling, and this machine, which
+//! anyone who tries out Waypost has opened.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::prepare::start;
 use crate::wire::is_success;
 use crate::{Ground, Here};
 
-/// What is shut whatever an operator opens.
+/// Addresses that stay blocked whatever an operator opens.
 const SHUT: [&str; 14] = [
     "http://169.254.169.254/latest/meta-data/",
     "http://169.254.43518/",
@@ -27,16 +27,16 @@ const SHUT: [&str; 14] = [
     "http://168.63.129.16/",
     "http://0.0.0.0/",
 ];
-/// Ports that NATS, its monitor and Postgres mostly have.
+/// The usual ports of NATS, its monitor and Postgres.
 const SERVERS: [u16; 3] = [4222, 8222, 5432];
-/// The workflow whose call goes where its trigger says.
+/// The workflow that calls the address in its trigger.
 const REACH: &str = "reach";
-/// The one whose call goes where it was saved to go.
+/// The workflow that calls the address it was saved with.
 const FIXED: &str = "reach-fixed";
-/// How often a run's end is looked for.
+/// How often a run's end is polled.
 const LOOKS: usize = 20;
 
-/// What calls an address that only its trigger knows.
+/// The workflow that calls an address known only from its trigger.
 pub(crate) fn workflow() -> (&'static str, Value) {
     (REACH, steps("{{ trigger.url }}"))
 }
@@ -48,7 +48,7 @@ fn steps(url: &str) -> Value {
     ])
 }
 
-/// A webhook that goes to Waypost itself, without a key.
+/// A webhook to Waypost itself, without a key.
 pub(crate) fn webhook(ground: &Ground) -> Value {
     let url = format!("http://{}/api/v1/workflows/tell/trigger", ground.commands);
     json!({"url": url, "events": ["custom.told"]})
@@ -67,7 +67,7 @@ pub(crate) async fn reach(mut here: Here) {
     }
 }
 
-/// A webhook to there.
+/// Tries to create a webhook to a blocked address.
 async fn tell_it(here: &Here, url: &str) {
     let body = json!({"url": url, "events": ["custom.none"]});
     let (told, made) = here.send(("POST", "/api/v1/webhooks"), &body).await;
@@ -79,7 +79,8 @@ async fn tell_it(here: &Here, url: &str) {
     here.send(("DELETE", &path), &json!({})).await;
 }
 
-/// A workflow that goes there. It may be saved, since its address is judged when it is called.
+/// Saves a workflow with a blocked address. Saving may succeed, since its address is checked when
+/// it is called.
 async fn save_it(here: &Here, url: &str) {
     let body =
         json!({"name": FIXED, "status": "ACTIVE", "timeoutSeconds": 60, "steps": steps(url)});
@@ -99,7 +100,7 @@ async fn call_by_trigger(here: &Here, url: &str) {
     }
 }
 
-/// Only what is not opened would be a gain, so that this is told and no more.
+/// Only a call to a blocked address would be a gain, so just the state is recorded.
 async fn call_this_machine(here: &mut Here) {
     let ground = &here.ground;
     let mut own = vec![ground.commands, ground.queries, ground.sockets];
@@ -114,7 +115,7 @@ async fn call_this_machine(here: &mut Here) {
     }
 }
 
-/// Triggers a workflow and waits for its run's end.
+/// Triggers a workflow and waits for its run to end.
 async fn run(here: &Here, workflow: &str, trigger: &Value) -> Option<Value> {
     let path = format!("/api/v1/workflows/{workflow}/trigger");
     let (told, begun) = here.send(("POST", &path), trigger).await;
@@ -134,7 +135,7 @@ async fn run(here: &Here, workflow: &str, trigger: &Value) -> Option<Value> {
     None
 }
 
-/// A refusal says that such addresses are refused; all else means that it was tried.
+/// A refusal says that such addresses are refused; anything else means that the call was tried.
 fn judge(url: &str, run: &Value) -> String {
     let error = run["error"].as_str().unwrap_or_default();
     if error.contains("not on the public internet") {

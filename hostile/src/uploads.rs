@@ -1,4 +1,4 @@
-//! Lines of records without end.
+//! Uploads of endless lines of records.
 
 use std::io;
 use std::time::Duration;
@@ -23,13 +23,13 @@ pub(crate) async fn upload(mut here: Here) {
     }
 }
 
-/// Begins one with a key; its lines follow.
+/// Begins an upload with a key; its lines follow.
 pub(crate) async fn begin(here: &Here, key: &str) -> io::Result<TcpStream> {
     let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
     send(here.nth, &here.ground.head("POST", LEADS, key, more)).await
 }
 
-/// A record as a line of its own.
+/// A record as a chunk with one line.
 pub(crate) fn chunk(record: &Value) -> String {
     let line = record.to_string();
     format!("{:x}\r\n{line}\n\r\n", line.len() + 1)
@@ -42,7 +42,7 @@ async fn lines(here: &Here) -> io::Result<()> {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / here.ground.size.lines);
         for number in 0_u64.. {
             ticks.tick().await;
-            // The same ids over again: what is left behind stays bounded.
+            // The ids repeat, so that the leftover data stays bounded.
             let id = format!("endless-{}-{}", here.nth, number % 500);
             let chunk = chunk(&json!({"id": id, "name": format!("Endless {number}")}));
             sending.write_all(chunk.as_bytes()).await?;

@@ -11,9 +11,9 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::Ground;
 
-/// Who waits longer than this for an answer gives up.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that the machine takes in for somebody who reads nothing.
+/// Size of the receive buffer of a client that reads nothing, in bytes.
 const UNREAD: u32 = 4 * 1024;
 const HEAD_BYTES: usize = 16 * 1024;
 
@@ -29,7 +29,7 @@ pub(crate) async fn connect(nth: usize, to: SocketAddr) -> io::Result<TcpStream>
     Ok(stream)
 }
 
-/// A request as bytes, and where it goes.
+/// A request as bytes, and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) to: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 impl Ground {
-    /// A request's head; `more` are further lines, each with its end.
+    /// A request's head; `more` are further lines, each with its line end.
     pub(crate) fn head(&self, method: &str, path: &str, key: &str, more: &str) -> Request {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let key = if key.is_empty() {
@@ -64,7 +64,7 @@ impl Ground {
         self.json_with(method, path, key, "", body)
     }
 
-    /// The same with further lines of its head, each with its end.
+    /// The same with further lines of its head, each with its line end.
     pub(crate) fn json_with(
         &self,
         method: &str,
@@ -81,12 +81,12 @@ impl Ground {
     }
 }
 
-/// An answer's head, from its status on.
+/// A response's head, from its status on.
 pub(crate) async fn answer(stream: &mut TcpStream) -> io::Result<String> {
     Ok(head_and_rest(stream).await?.0)
 }
 
-/// An answer's head, and what has come of its body.
+/// A response's head, and the part of its body received so far.
 async fn head_and_rest(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let read = async {
         let mut got = Vec::new();
@@ -104,7 +104,7 @@ async fn head_and_rest(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> 
     tokio::time::timeout(PATIENCE, read).await?
 }
 
-/// The rest of a body whose length the head tells.
+/// The rest of a body, whose length is in the head.
 async fn body(stream: &mut TcpStream, head: &str, mut got: Vec<u8>) -> io::Result<Vec<u8>> {
     let length = content_length(head);
     let read = async {
@@ -125,12 +125,12 @@ pub(crate) async fn send(nth: usize, request: &Request) -> io::Result<TcpStream>
     Ok(stream)
 }
 
-/// Sends one request on a connection of its own; gives the answer's head.
+/// Sends one request on a connection of its own; returns the response's head.
 pub(crate) async fn ask(nth: usize, request: &Request) -> io::Result<String> {
     answer(&mut send(nth, request).await?).await
 }
 
-/// Sends one request; gives what came of it in a word, and the JSON of the answer where it has some.
+/// Sends one request; returns its outcome in a word, and the JSON of the response if it has any.
 pub(crate) async fn learn(nth: usize, request: &Request) -> (String, Value) {
     let learned = async {
         let mut stream = send(nth, request).await?;
@@ -144,7 +144,7 @@ pub(crate) async fn learn(nth: usize, request: &Request) -> (String, Value) {
     }
 }
 
-/// How long a body is, as a head says; 0 where it does not.
+/// The length of a body according to its head; 0 if it has none.
 pub(crate) fn content_length(head: &str) -> usize {
     let head = head.to_ascii_lowercase();
     let mut lines = head.lines();
@@ -152,12 +152,12 @@ pub(crate) fn content_length(head: &str) -> usize {
     length.unwrap_or_default()
 }
 
-/// Whether what came of a request, in a word, is a success.
+/// Whether an outcome is a success.
 pub(crate) fn is_success(outcome: &str) -> bool {
     outcome.len() == 3 && outcome.starts_with('2')
 }
 
-/// What came of a request, in a word.
+/// The outcome of a request, in a word.
 pub(crate) fn outcome(answered: &io::Result<String>) -> String {
     match answered {
         Ok(head) => head.get(..3).unwrap_or("odd").to_owned(),

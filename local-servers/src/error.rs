@@ -5,15 +5,15 @@ use std::time::Duration;
 
 /// Why a private server could not be started, used or stopped.
 ///
-/// Every message says what to do next, because it is read by whoever typed `make run`.
+/// Every message says what to do next, because its reader is the one who ran `make run`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder of the home could not be made, read or written.
+    /// A file or folder of the home could not be created, read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried, as a verb.
+        /// The attempted action, as a verb.
         action: &'static str,
-        /// Where it was tried.
+        /// The file or folder.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -33,16 +33,16 @@ pub enum Error {
     /// No usable program was found.
     #[error("{program} {version} or newer was not found ({looked}); {advice}")]
     Missing {
-        /// The program looked for.
+        /// The program searched for.
         program: &'static str,
-        /// The oldest version that will do.
+        /// The oldest version that is accepted.
         version: &'static str,
-        /// Where it was looked for and what was found instead.
+        /// The places searched and what was found instead.
         looked: String,
         /// How to get it.
         advice: &'static str,
     },
-    /// The data was made by another account or another version.
+    /// The data was created by another account or another version.
     #[error("{} cannot be used: {reason}", folder.display())]
     Unusable {
         /// The folder in question.
@@ -66,12 +66,12 @@ pub enum Error {
         /// What it printed.
         output: String,
     },
-    /// The server ended before it answered.
+    /// The server exited before it answered.
     #[error("{server} stopped during startup ({status}). Last lines of {}:\n{tail}", log.display())]
     Exited {
         /// Which server.
         server: &'static str,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// Its log file.
         log: PathBuf,
@@ -86,7 +86,7 @@ pub enum Error {
     NotReady {
         /// Which server.
         server: &'static str,
-        /// How long it was given.
+        /// The time limit.
         limit: Duration,
         /// Its log file.
         log: PathBuf,
@@ -98,10 +98,10 @@ pub enum Error {
     Killed {
         /// Which server.
         server: &'static str,
-        /// How long it was given.
+        /// The time limit.
         limit: Duration,
     },
-    /// No port could be had.
+    /// No free port was found.
     #[error("no free port was found on 127.0.0.1")]
     NoPort,
     /// A statement to the private Postgres failed.
@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: a failed file operation with its place.
+    /// For `map_err`: a failed file operation with its path.
     pub(crate) fn file(
         action: &'static str,
         path: impl Into<PathBuf>,

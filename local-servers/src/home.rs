@@ -24,7 +24,7 @@ pub struct Urls {
 }
 
 impl Urls {
-    /// Reads `NATS_URL`, `DATABASE_URL` and `WAYPOST_READ_DATABASE_URL`; empty is absent.
+    /// Reads `NATS_URL`, `DATABASE_URL` and `WAYPOST_READ_DATABASE_URL`; empty counts as absent.
     pub fn from_environment() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -34,7 +34,7 @@ impl Urls {
         }
     }
 
-    /// Reads what the home remembers. Says nothing about whether the servers run.
+    /// Reads the addresses stored in the home. They do not show whether the servers run.
     pub fn of(home: &Path) -> Self {
         Self {
             nats: nats::remembered_url(home),
@@ -44,24 +44,24 @@ impl Urls {
     }
 }
 
-/// A home of its own for a test or a bench, removed when dropped.
+/// A separate home for a test or a bench, removed when dropped.
 ///
 /// Declare it before the servers that live in it, so that they stop first.
 #[derive(Debug)]
 pub struct TemporaryHome(PathBuf);
 
 impl TemporaryHome {
-    /// Makes an empty home under the system's folder for temporary files.
+    /// Creates an empty home in the system's folder for temporary files.
     pub fn new() -> Result<Self, Error> {
         let path = std::env::temp_dir().join(format!("waypost-{}", random_hex::<6>()?));
         fs::create_dir(&path).map_err(Error::file("create", &path))?;
-        // The postgres account must be able to pass through where root runs the server.
+        // The postgres account must be able to pass through if root runs the server.
         fs::set_permissions(&path, Permissions::from_mode(0o755))
             .map_err(Error::file("open up", &path))?;
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -72,7 +72,7 @@ impl Drop for TemporaryHome {
         postgres::remove_outside(&self.0);
         let start = Instant::now();
         while let Err(error) = fs::remove_dir_all(&self.0) {
-            // The server of a process that was killed may still be writing its last.
+            // The server of a process that was killed may still be writing.
             if start.elapsed() > REMOVAL_LIMIT {
                 tracing::warn!(path = %self.0.display(), %error, "A temporary home stays behind.");
                 return;
@@ -82,20 +82,20 @@ impl Drop for TemporaryHome {
     }
 }
 
-/// Makes the home if need be and gives its one true path, by which its processes are known.
+/// Creates the home if needed and returns its canonical path, which identifies its processes.
 pub(crate) fn open(home: &Path) -> Result<PathBuf, Error> {
     fs::create_dir_all(home).map_err(Error::file("create", home))?;
     home.canonicalize().map_err(Error::file("find", home))
 }
 
-/// Held for as long as a server of a home is ours; the system lets go of it at our death.
+/// Held while a server of a home is ours; the system releases it when this process dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the folder for this process.
+    /// Locks the folder for this process.
     pub(crate) fn take(server: &'static str, folder: &Path) -> Result<Self, Error> {
         let path = folder.join("lock");
         let file = File::create(&path).map_err(Error::file("create", &path))?;
@@ -111,8 +111,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// A program that another thread is just starting has the file open for a moment too, so that
-    /// to close it would not do.
+    /// A program that another thread is just starting has the file open for a moment too, so
+    /// closing it would not release the lock.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
@@ -121,11 +121,11 @@ impl Drop for Lock {
 /// A password of this home.
 pub(crate) struct Secret {
     pub(crate) value: String,
-    /// It was made just now, so the server does not know it yet.
+    /// Whether it was created just now, so that the server does not know it yet.
     pub(crate) fresh: bool,
 }
 
-/// The password kept under this name, made at the first call.
+/// Returns the password stored under this name, created at the first call.
 pub(crate) fn secret(home: &Path, name: &str) -> Result<Secret, Error> {
     if let Some(value) = known_secret(home, name)? {
         return Ok(Secret {
@@ -139,13 +139,13 @@ pub(crate) fn secret(home: &Path, name: &str) -> Result<Secret, Error> {
     Ok(Secret { value, fresh: true })
 }
 
-/// Keeps another home's password here too.
+/// Stores another home's password here too.
 pub(crate) fn share_secret(home: &Path, name: &str, value: &str) -> Result<(), Error> {
     let path = secret_path(home, name);
     write_secret(&path, value).map_err(Error::file("write", &path))
 }
 
-/// The password kept under this name, if one is.
+/// Returns the password stored under this name, if there is one.
 pub(crate) fn known_secret(home: &Path, name: &str) -> Result<Option<String>, Error> {
     let path = secret_path(home, name);
     match fs::read_to_string(&path) {
@@ -159,7 +159,7 @@ fn secret_path(home: &Path, name: &str) -> PathBuf {
     home.join("secrets").join(name)
 }
 
-/// Whole or not at all: a torn password would lock us out of our own server.
+/// Writes it whole or not at all: a torn password would lock us out of our own server.
 fn write_secret(path: &Path, value: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()

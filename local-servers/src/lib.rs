@@ -1,9 +1,9 @@
 //! A private NATS server and a private Postgres under a home folder.
 //!
-//! `waypost up`, the tests and the bench start their servers here. Both listen on
-//! 127.0.0.1 alone, on ports of their own that are kept in `ports.json`, behind passwords
-//! that lie in `secrets/`. What a killed run left behind is recognised and stopped; a
-//! server that belongs to anyone else is never touched.
+//! `waypost up`, the tests and the bench start their servers here. Both listen on 127.0.0.1 only,
+//! on ports of their own that are stored in `ports.json`, with passwords that are stored in
+//! `secrets/`. What a killed run left behind is recognised and stopped; a server that belongs to
+//! anyone else is never touched.
 //!
 //! ```text
 //! .waypost/
@@ -15,10 +15,10 @@
 //!                    and the postgres account cannot enter the home)
 //! ```
 //!
-//! For those who test there is what may stand before a server: a [`Proxy`] that delays, holds, cuts
+//! For tests there are intermediaries in front of a server: a [`Proxy`] that delays, holds, cuts
 //! and refuses, and a [`LaggingCopy`]; and between servers, [`Routes`].
 //!
-//! Processes are told apart through `/proc`, so this works on Linux only.
+//! Processes are identified through `/proc`, so this works on Linux only.
 
 mod error;
 mod home;

@@ -15,7 +15,7 @@ const TRIES: usize = 200;
 
 type Ports = BTreeMap<String, u16>;
 
-/// The remembered port of `name` if nobody listens there, else a fresh one, which is remembered.
+/// Returns the stored port of `name` if nobody listens there, else a new one, which is stored.
 pub(crate) fn claim(home: &Path, name: &str) -> Result<u16, Error> {
     let path = home.join("ports.json");
     let mut file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: how a server is told apart from everyone else's.
+//! Processes as `/proc` lists them: how our servers are distinguished from others.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ const PAUSE_POLL: Duration = Duration::from_millis(1);
 const PAUSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes that were started with `flag` directly followed by `path`, as our servers
-/// are (`-c …/nats.conf`, `-D …/data`). A dead process that nobody has collected has no
+/// are (`-c …/nats.conf`, `-D …/data`). A dead process that has not been reaped has no
 /// command line and is not among them.
 pub(crate) fn started_with(flag: &str, path: &Path) -> Vec<Pid> {
     all()
@@ -36,7 +36,7 @@ pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// Sends a signal; that the process is gone already is no failure.
+/// Sends a signal; a process that is already gone is no error.
 pub(crate) fn signal(pid: Pid, signal: Signal) {
     if let Err(error) = kill_process(pid, signal)
         && error != rustix::io::Errno::SRCH
@@ -45,8 +45,8 @@ pub(crate) fn signal(pid: Pid, signal: Signal) {
     }
 }
 
-/// Stops a process (SIGSTOP) and waits until it is: one of its threads takes the signal, and until
-/// that one had a processor the others go on.
+/// Stops a process (SIGSTOP) and waits until it has stopped: one of its threads takes the signal,
+/// and until that one gets a processor the others continue.
 pub(crate) fn pause(pid: Pid) {
     signal(pid, Signal::STOP);
     let limit = Instant::now() + PAUSE_LIMIT;
@@ -55,14 +55,14 @@ pub(crate) fn pause(pid: Pid) {
     }
 }
 
-/// Whether all of its threads stand still, or none is left.
+/// Whether all of its threads are stopped, or none is left.
 fn has_stopped(pid: Pid) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
     };
     threads.flatten().all(|thread| {
         let state = fs::read_to_string(thread.path().join("stat"));
-        // Behind the program's name, which stands in brackets and may hold anything.
+        // After the program's name, which is in brackets and may contain anything.
         state.is_ok_and(|state| {
             let state = state.rsplit_once(") ").map(|(_, rest)| rest);
             state.is_some_and(|state| state.starts_with(['T', 'Z', 'X']))
@@ -84,7 +84,7 @@ pub(crate) async fn end_leftovers(
     tracing::info!(server, pids = ?found, "Stopping what an earlier run left behind.");
     for &pid in &found {
         signal(pid, quit);
-        // A paused process acts on no signal before it goes on.
+        // A paused process acts on no signal before it resumes.
         signal(pid, Signal::CONT);
     }
     if wait_until(limit, || find().is_empty()).await {
@@ -99,7 +99,7 @@ pub(crate) async fn end_leftovers(
     Err(Error::Killed { server, limit })
 }
 
-/// Waits for a condition; false if it did not come true in time.
+/// Waits for a condition; returns false if it was not met in time.
 pub(crate) async fn wait_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
@@ -121,7 +121,7 @@ fn all() -> impl Iterator<Item = Pid> {
 
 fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may hold anything; state and parent follow it.
+    // The name is in parentheses and may contain anything; state and parent follow it.
     let (_, rest) = stat.rsplit_once(')')?;
     Pid::from_raw(rest.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -22,7 +22,7 @@ const LARGE_LOG: u64 = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Server {
     name: &'static str,
-    /// Asks the program to write out what it holds and end.
+    /// Asks the program to write out its data and exit.
     quit: Signal,
     log: PathBuf,
     log_start: u64,
@@ -46,8 +46,8 @@ impl Server {
         }
     }
 
-    /// Starts the program in a process group of its own, so that Ctrl-C in a terminal
-    /// reaches its parent only, which then stops its servers in order.
+    /// Starts the program in a separate process group, so that Ctrl-C in a terminal reaches its
+    /// parent only, which then stops its servers in order.
     pub(crate) fn spawn(&mut self, mut command: Command) -> Result<(), Error> {
         keep_log_small(&self.log);
         let log = OpenOptions::new()
@@ -76,7 +76,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until `probe` says that the server answers.
+    /// Waits until `probe` reports that the server answers.
     pub(crate) async fn until_ready(
         &mut self,
         limit: Duration,
@@ -122,7 +122,7 @@ impl Server {
             .map(|running| Pid::from_child(&running.child))
     }
 
-    /// The status if the process has ended; it is then no longer ours.
+    /// Returns the status if the process has ended; it is then no longer ours.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let running = self.running.as_mut()?;
         let status = running.child.try_wait().ok().flatten()?;
@@ -132,7 +132,7 @@ impl Server {
         Some(status)
     }
 
-    /// Waits for the process to end by itself; never returns if there is none.
+    /// Waits for the process to end on its own; never returns if there is none.
     pub(crate) async fn exited(&mut self) -> ExitStatus {
         loop {
             if let Some(status) = self.ended() {
@@ -167,8 +167,8 @@ impl Server {
         }
     }
 
-    /// Ends the process by a signal that it obeys within moments, or else at once.
-    /// It blocks, for want of `async` in a drop.
+    /// Ends the process by a signal that it obeys within moments, or else at once. It blocks, as
+    /// there is no `async` in a drop.
     pub(crate) fn end_soon(&mut self, signal: Signal) {
         self.signal(signal);
         let start = Instant::now();
@@ -178,7 +178,7 @@ impl Server {
         self.kill();
     }
 
-    /// Holds the server's own process still; it does when this returns.
+    /// Suspends the server's own process; it is suspended when this returns.
     pub(crate) fn pause(&self) {
         if let Some(pid) = self.pid() {
             processes::pause(pid);
@@ -191,7 +191,7 @@ impl Server {
         }
     }
 
-    /// What the server wrote since its start, at most the last lines.
+    /// Returns what the server wrote since its start, at most the last lines.
     fn tail(&self) -> String {
         tail_of(&self.log, self.log_start).unwrap_or_default()
     }
@@ -240,7 +240,7 @@ fn end_now(mut child: Child) {
     let _ = child.wait();
 }
 
-/// Sets a grown log aside before a start; what it replaces is older still.
+/// Renames a large log before a start; the file that it replaces is older still.
 fn keep_log_small(log: &Path) {
     if fs::metadata(log).is_ok_and(|about| about.len() > LARGE_LOG)
         && let Err(error) = fs::rename(log, log.with_extension("log.old"))

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::{Error, LocalNats, LocalPostgres, NatsOptions, PostgresOptions, Urls};
 
-/// Between the unexpected end of a server and its next start.
+/// Pause between the unexpected end of a server and its next start.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Postgres' own name of it.
+/// The name that Postgres gives it.
 const TEMPLATE: &str = "template1";
 
-/// A NATS server and a Postgres: a home's own, save those that are given.
+/// A NATS server and a Postgres: the home's own, except those that are given.
 #[derive(Debug)]
 pub struct Servers {
     nats: Option<LocalNats>,
@@ -20,7 +20,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts, side by side, the servers that `given` does not name.
+    /// Starts, in parallel, the servers that `given` does not name.
     pub async fn start(home: &Path, given: Urls) -> Result<Self, Error> {
         let nats = async {
             match given.nats {
@@ -62,7 +62,7 @@ impl Servers {
         &self.nats_url
     }
 
-    /// For `WAYPOST_NATS_SYSTEM_URL`, where the NATS server is ours.
+    /// For `WAYPOST_NATS_SYSTEM_URL`, if the NATS server is ours.
     pub fn nats_system_url(&self) -> Option<String> {
         self.nats.as_ref().map(LocalNats::system_url)
     }
@@ -72,19 +72,19 @@ impl Servers {
         &self.database_url
     }
 
-    /// What Postgres makes new databases from, where it is ours.
+    /// The database that Postgres creates new ones from, if it is ours.
     pub fn template_url(&self) -> Option<String> {
         let postgres = self.postgres.as_ref()?;
         Some(postgres.database_url(TEMPLATE))
     }
 
-    /// For `WAYPOST_READ_DATABASE_URL`; absent where only the other one was given.
+    /// For `WAYPOST_READ_DATABASE_URL`; absent if only the other one was given.
     pub fn reader_database_url(&self) -> Option<&str> {
         self.reader_database_url.as_deref()
     }
 
-    /// Brings a server of ours back when it ends by itself. Returns only when that fails;
-    /// safe to drop at any time.
+    /// Restarts a server of ours when it ends on its own. Returns only when that fails; safe to
+    /// drop at any time.
     pub async fn supervise(&mut self) -> Error {
         loop {
             let outcome = tokio::select! {
@@ -103,7 +103,7 @@ impl Servers {
         }
     }
 
-    /// Stops what was started here; all that is acknowledged is on disk.
+    /// Stops what was started here; everything acknowledged is on disk.
     pub async fn stop(mut self) -> Result<(), Error> {
         let nats = async {
             match &mut self.nats {

@@ -11,7 +11,7 @@ use sqlx::{Connection, PgConnection};
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_local-servers"));
-    // The tests themselves may run with servers that are given.
+    // The tests themselves may run with given servers.
     for name in ["NATS_URL", "DATABASE_URL", "WAYPOST_READ_DATABASE_URL"] {
         command.env_remove(name);
     }
@@ -34,7 +34,7 @@ struct Running {
 }
 
 impl Running {
-    /// `local-servers run`, once it has said where its servers are.
+    /// `local-servers run`, once it has printed the addresses of its servers.
     fn start(home: &Path) -> Self {
         let mut child = program()
             .args(["run", "--home"])

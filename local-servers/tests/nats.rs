@@ -17,7 +17,7 @@ async fn start(home: &Path) -> LocalNats {
         .unwrap()
 }
 
-/// The client does not take a user and password from an address by itself.
+/// The client does not take a user and password from an address.
 async fn connect(nats: &LocalNats) -> async_nats::Client {
     let address: async_nats::ServerAddr = nats.url().parse().unwrap();
     let user = address.username().unwrap().to_owned();
@@ -187,7 +187,7 @@ async fn three_servers_keep_a_stream_together_while_one_is_away() {
         ..Default::default()
     };
     let first = jetstream(&servers[0]).await;
-    // They choose a leader first.
+    // They elect a leader first.
     while first.get_or_create_stream(config.clone()).await.is_err() {
         tokio::task::yield_now().await;
     }
@@ -214,7 +214,7 @@ async fn three_servers_keep_a_stream_together_while_one_is_away() {
     }
 }
 
-/// Sends a batch of two messages and says whether it was stored.
+/// Sends a batch of two messages and returns whether it was stored.
 async fn send_batch(nats: &LocalNats, name: &str) -> bool {
     let client = connect(nats).await;
     let mut headers = HeaderMap::new();

@@ -115,7 +115,7 @@ async fn a_stale_pid_file_that_names_a_living_process_is_no_hindrance() {
         .join("postgres/data/postmaster.pid");
     let text = std::fs::read_to_string(&pid_file).unwrap();
     let (_, rest) = text.split_once('\n').unwrap();
-    // Another process of the account that runs the server has got the number since.
+    // Another process of the account that runs the server has got the pid since.
     let mut other = someone(&pid_file);
     std::fs::write(&pid_file, format!("{}\n{rest}", other.id())).unwrap();
     postgres.restart().await.unwrap();

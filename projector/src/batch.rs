@@ -1,4 +1,4 @@
-//! One batch in one transaction: rows, what is put aside, and the position.
+//! Writes one batch in one transaction: rows, dead letters, and the position.
 
 use std::collections::HashSet;
 use std::mem;
@@ -13,20 +13,20 @@ use crate::error::WriteError;
 use crate::projection::Projection;
 use crate::skips;
 
-/// From so many events on a batch has its statements planned anew: beside its rows that costs
-/// nothing, and tables that grow by such batches soon have another plan than when they were empty.
+/// From this number of events on, a batch has its statements planned again: next to its rows that
+/// costs nothing, and tables that grow by such batches soon need other plans than empty ones.
 const PLANNED_ANEW: usize = 1_000;
 
-/// A projection with what it has put aside.
+/// A projection with its parked aggregates and skipped events.
 pub(crate) struct Member {
     pub(crate) projection: Box<dyn Projection>,
     pub(crate) generation: i64,
     pub(crate) parked: ParkedAggregates,
-    /// The events that it was told to leave out.
+    /// The events that it was asked to skip.
     pub(crate) skipped: HashSet<u64>,
 }
 
-/// Projections of one log that stand at the same position and move together.
+/// Projections of one log that are at the same position and move together.
 pub(crate) struct Group {
     pub(crate) log: Log,
     pub(crate) epoch: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Group {
 }
 
 impl Member {
-    /// A projection with what the database knows of it.
+    /// Loads the state of a projection from the database.
     pub(crate) async fn load(
         rows: &mut PgConnection,
         projection: Box<dyn Projection>,
@@ -60,7 +60,7 @@ impl Member {
         self.projection.aggregates().contains(&aggregate)
     }
 
-    /// What a batch has for this projection, without what it was told to leave out.
+    /// The items of a batch for this projection, without those it was asked to skip.
     fn wanted<'a>(&self, items: &'a [Item]) -> impl Iterator<Item = &'a Item> {
         items.iter().filter(|item| {
             (self.skipped.is_empty() || !self.skipped.contains(&item.sequence()))
@@ -93,12 +93,12 @@ impl Member {
 }
 
 impl Group {
-    /// A group of others at the same place.
+    /// A group of other members at the same position.
     pub(crate) fn with(&self, members: Vec<Member>) -> Self {
         Self { members, ..*self }
     }
 
-    /// Whether any of some items is for one of its projections.
+    /// Whether any of the items is for one of its projections.
     pub(crate) fn wants(&self, items: &[Item]) -> bool {
         let mut members = self.members.iter();
         members.any(|member| member.wanted(items).next().is_some())
@@ -113,7 +113,7 @@ impl Group {
         to: u64,
     ) -> Result<(), WriteError> {
         if items.len() >= PLANNED_ANEW {
-            // Of indexes that fit, the planner takes any while the table is as good as empty.
+            // While a table is almost empty, the planner takes any of the indexes that fit.
             session.execute("DISCARD PLANS").await?;
         }
         let plain = self.members.iter().all(|member| member.is_plain(items));
@@ -125,8 +125,8 @@ impl Group {
         Ok(())
     }
 
-    /// Every projection gets its events at once. Says `false`, with nothing written, where one
-    /// of the events is to blame for an error.
+    /// Gives every projection its events at once. Returns `false`, with nothing written, if one of
+    /// the events is to blame for an error.
     async fn write_plainly(
         &mut self,
         session: &mut PgConnection,
@@ -153,7 +153,7 @@ impl Group {
         Ok(true)
     }
 
-    /// Finds the events that cannot be applied and puts them aside with all that waits for them.
+    /// Finds the events that cannot be applied and puts them aside with all that wait for them.
     async fn write_carefully(
         &mut self,
         session: &mut PgConnection,
@@ -189,7 +189,7 @@ impl Group {
         members.map(|one| (one.name(), one.generation)).unzip()
     }
 
-    /// Fails where somebody else has changed the rows of one of the projections.
+    /// Fails if another process has changed the rows of one of the projections.
     pub(crate) async fn check(&self, rows: &mut PgConnection) -> Result<(), WriteError> {
         let (names, generations) = self.known();
         if are_current(rows, &names, &generations).await? {
@@ -199,7 +199,7 @@ impl Group {
         }
     }
 
-    /// Takes the step first: whoever is not the active projector any more learns it here.
+    /// Takes the step first: a projector that is no longer the active one finds out here.
     async fn step(
         &self,
         rows: &mut PgConnection,
@@ -226,7 +226,7 @@ impl Group {
     }
 }
 
-/// Parts the events that can be applied from those that cannot.
+/// Separates the events that can be applied from those that cannot.
 struct Sorting<'a> {
     log: &'a EventLog,
     parked: ParkedAggregates,
@@ -234,7 +234,7 @@ struct Sorting<'a> {
 }
 
 impl<'a> Sorting<'a> {
-    /// Puts aside what cannot be read and what waits; gives back the rest.
+    /// Puts aside items that cannot be read or have to wait; returns the rest.
     fn sort(&mut self, member: &Member, items: &'a [Item]) -> Vec<&'a Recorded> {
         let mut events = Vec::new();
         for item in member.wanted(items) {
@@ -257,8 +257,8 @@ impl<'a> Sorting<'a> {
         events
     }
 
-    /// What came before the end of an account has no effect any more and shall not be kept, and the
-    /// end waits for none of it.
+    /// Events before the end of an account have no effect any more and must not be kept, and the
+    /// end waits for none of them.
     fn end(&mut self, end: &Recorded, events: &mut Vec<&'a Recorded>) {
         let subject = self.log.subject_of(&end.stream);
         events.retain(|event| event.stream != end.stream);
@@ -266,7 +266,7 @@ impl<'a> Sorting<'a> {
         self.parked.release(&subject);
     }
 
-    /// Applies events as many at a time as succeed together, down to the single ones that do not.
+    /// Applies as many events at a time as succeed together, down to single ones that do not.
     async fn apply(
         &mut self,
         member: &mut Member,
@@ -310,7 +310,7 @@ impl<'a> Sorting<'a> {
         let Some(behind) = self.parked.behind(&subject) else {
             return false;
         };
-        // What came before the event that could not be read is not held up by it.
+        // Events before the one that could not be read are not held up by it.
         if event.sequence < behind {
             return false;
         }
@@ -349,7 +349,7 @@ impl<'a> Sorting<'a> {
 fn report(projection: &'static str, aside: &[NewDeadLetter<'_>]) {
     for one in aside {
         if let Fate::Refused(_) = one.fate {
-            // The reason may quote the event, so it stands only in the table.
+            // The reason may quote the event, so it is stored only in the table.
             tracing::error!(
                 projection,
                 sequence = one.sequence,

@@ -9,16 +9,16 @@ use uuid::Uuid;
 use crate::error::FeedError;
 use crate::projection::bigint;
 
-/// How far a projection is.
+/// The position of a projection.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) name: String,
     pub(crate) log: String,
     pub(crate) epoch: i64,
     pub(crate) sequence: u64,
-    /// The event there, where one is known.
+    /// The event at that sequence, if it is known.
     pub(crate) event_id: Option<Uuid>,
-    /// How often others than the active projector have changed the rows.
+    /// How often processes other than the active projector have changed the rows.
     pub(crate) generation: i64,
 }
 
@@ -57,7 +57,7 @@ pub const fn log_name(log: Log) -> &'static str {
     }
 }
 
-/// Gives projections that have none yet a position before the first event.
+/// Gives projections that have no position yet one before the first event.
 pub(crate) async fn ensure(
     rows: &mut PgConnection,
     log: Log,
@@ -106,18 +106,18 @@ pub(crate) struct Step<'a> {
     pub(crate) generations: &'a [i64],
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// The event there, where one is known.
+    /// The event at `to`, if it is known.
     pub(crate) event: Option<EventId>,
     /// Whether readers wait for these rows.
     pub(crate) is_told: bool,
 }
 
 impl Step<'_> {
-    /// Moves the positions and tells those who wait for them, once this is committed. Says
-    /// `false` where one is not where it was expected, or of another generation: then somebody
-    /// else has been at work, and the transaction must be undone.
+    /// Moves the positions and notifies those who wait for them, once this is committed. Returns
+    /// `false` if a position or generation is not the expected one: then another process has been
+    /// at work, and the transaction must be rolled back.
     ///
-    /// This is what makes twice into once, whoever else believes to be the active projector.
+    /// This applies each batch once, even if another process believes it is the active projector.
     pub(crate) async fn take(&self, rows: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let moved = sqlx::query!(
             r#"WITH moved AS (
@@ -156,7 +156,7 @@ impl Step<'_> {
     }
 }
 
-/// Whether projections are still of the generations that are known of them.
+/// Whether the projections still have these generations.
 pub(crate) async fn are_current(
     rows: impl PgExecutor<'_>,
     names: &[&str],

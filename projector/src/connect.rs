@@ -1,5 +1,5 @@
-//! Connections of the projector's own: their sessions are set up for its work, and the server
-//! ends them when the projector falls silent.
+//! The projector's own connections: their sessions are set up for its work, and the server ends
+//! them when the projector falls silent.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use tokio::time::{sleep, timeout};
 use crate::checkpoint::log_name;
 use crate::error::has_code;
 
-/// A server that is there takes a connection in far less.
+/// A server that is available accepts a connection in far less.
 const CONNECT: Duration = Duration::from_secs(3);
-/// For an operator, who would rather wait than be told to try again.
+/// For an operator, who would rather wait than have to try again.
 const CONNECT_PATIENTLY: Duration = Duration::from_secs(20);
-/// Between two attempts.
+/// Pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(250);
 /// The SQLSTATE of a server whose `max_connections` are all taken.
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// How sessions are set up that write rows.
+/// Settings of sessions that write rows.
 const WRITING: [(&str, &str); 6] = [
-    // Rows and position are lost together or not at all, and the log has it all: a crash of the
-    // server costs a moment's replay, where a flush for each batch costs time.
+    // Rows and position are lost together or not at all, and the log has everything: a crash of the
+    // server costs a moment's replay, while a flush for each batch would cost time.
     ("synchronous_commit", "off"),
     ("lock_timeout", "5s"),
-    // Every statement finds rows by their keys, thousands at a time. Planning anew for each batch
-    // costs more than it brings, and a table that has just grown from nothing must not be read
-    // from end to end because its statistics are old.
+    // Every statement finds rows by their keys, thousands at a time. Planning again for each batch
+    // costs more than it gains, and a table that has just grown from nothing must not be scanned
+    // in full because its statistics are old.
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
@@ -61,27 +61,27 @@ impl Connector {
         let options = self.options.clone().options(WRITING);
         let takeover = self.takeover.as_millis().to_string();
         let options = options.options([
-            // A projector that stopped in a transaction must not hold its rows against another.
+            // A projector that stopped in a transaction must not keep its rows locked for another.
             ("idle_in_transaction_session_timeout", takeover.as_str()),
             ("statement_timeout", "60s"),
         ]);
         open(options.application_name(&Self::writer_name(log))).await
     }
 
-    /// A session that holds the lock of the active projector. The server ends it, and so frees
-    /// the lock, when nothing was heard for the time of a takeover: also of a process that was
-    /// stopped, whose connection stays open.
+    /// A session that holds the lock of the active projector. The server ends it, and so frees the
+    /// lock, after silence for the takeover time: also that of a process that was stopped, whose
+    /// connection stays open.
     pub(crate) async fn holder(&self, log: Log) -> Result<PgConnection, sqlx::Error> {
         let name = format!("waypost projector {}", log_name(log));
         self.talkative(&name).await
     }
 
-    /// A session of whoever performs what operators ask for, which the server ends likewise.
+    /// A session for performing what operators request, which the server ends likewise.
     pub(crate) async fn performer(&self) -> Result<PgConnection, sqlx::Error> {
         self.talkative("waypost projector operations").await
     }
 
-    /// A session that the server ends when nothing was heard for the time of a takeover.
+    /// A session that the server ends after silence for the takeover time.
     async fn talkative(&self, name: &str) -> Result<PgConnection, sqlx::Error> {
         let takeover = self.takeover.as_millis().to_string();
         let options = self
@@ -92,8 +92,7 @@ impl Connector {
     }
 }
 
-/// A session that writes rows into a copy in `schema`, for which tables are looked up there
-/// before they are looked up in `serving`.
+/// A session that writes rows into a copy in `schema`, where tables are looked up before `serving`.
 pub(crate) async fn copier(
     pool: &PgPool,
     schema: &str,
@@ -104,7 +103,7 @@ pub(crate) async fn copier(
         ("search_path", path.as_str()),
         // Indexes are built and tables compared in one statement each.
         ("statement_timeout", "0"),
-        // Whoever ends has its statement ended, and its locks with it.
+        // If the client ends, the server ends its statement, and its locks with it.
         ("client_connection_check_interval", "1s"),
         ("maintenance_work_mem", "256MB"),
     ]);
@@ -126,7 +125,7 @@ async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
     open_within(CONNECT, options).await
 }
 
-/// Where the server has no place left for one more session, another may leave in time.
+/// If the server has no room for another session, one may end in time.
 async fn open_within(
     patience: Duration,
     options: PgConnectOptions,
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server sends that refuses a session.
+    /// The message of a server that refuses a session.
     fn refusal(code: &str) -> Vec<u8> {
         let fields = format!("SFATAL\0VFATAL\0C{code}\0Mno\0\0");
         let length = u32::try_from(fields.len() + 4).unwrap();
@@ -170,7 +169,7 @@ mod tests {
                 let mut startup = [0; 8];
                 connection.read_exact(&mut startup).await.unwrap();
                 connection.write_all(&refusal(code)).await.unwrap();
-                // Until the other side has read it.
+                // Waits until the other side has read it.
                 connection.read_to_end(&mut Vec::new()).await.ok();
             }
         });

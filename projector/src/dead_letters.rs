@@ -14,17 +14,17 @@ use crate::projection::bigint;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
-    /// What names it: the projection and the sequence.
+    /// Its id: the projection and the sequence.
     pub id: String,
     /// The projection.
     pub projection: String,
-    /// The log that the event stands in.
+    /// The log that contains the event.
     pub log: String,
-    /// Where it stands there.
+    /// Its sequence in that log.
     pub sequence: u64,
     /// The aggregate's subject in the log.
     pub subject: String,
-    /// Whose aggregate it is, as far as the event could be read.
+    /// The organization of its aggregate, as far as the event could be read.
     pub org_id: Option<String>,
     /// The event's type, as far as it could be read.
     #[serde(rename = "type")]
@@ -35,10 +35,10 @@ pub struct DeadLetter {
     pub behind: Option<u64>,
 }
 
-/// Every event that was put aside, in the order of the log.
+/// Returns every dead letter, by projection and then in the order of the log.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn dead_letters(pool: &sqlx::PgPool) -> Result<Vec<DeadLetter>, sqlx::Error> {
     let found = sqlx::query!(
         "SELECT projection, log, sequence, subject, org_id, event_type, reason, behind
@@ -93,7 +93,7 @@ impl ParkedAggregates {
     }
 }
 
-/// The aggregates that wait in a projection.
+/// Loads the aggregates that wait in a projection.
 pub(crate) async fn parked(
     rows: impl PgExecutor<'_>,
     projection: &str,
@@ -112,7 +112,7 @@ pub(crate) async fn parked(
     Ok(ParkedAggregates(parked.collect()))
 }
 
-/// What becomes of an event that is put aside.
+/// Why an event is put aside.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
     /// It could not be applied, for this reason.
@@ -126,12 +126,12 @@ pub(crate) enum Fate {
 pub(crate) struct NewDeadLetter<'a> {
     pub(crate) sequence: u64,
     pub(crate) subject: String,
-    /// The event, where it could be decoded.
+    /// The event, if it could be decoded.
     pub(crate) event: Option<&'a Recorded>,
     pub(crate) fate: Fate,
 }
 
-/// Keeps events aside, within the transaction that moves the projection's position past them.
+/// Stores dead letters, within the transaction that moves the projection's position past them.
 pub(crate) async fn keep(
     rows: &mut PgConnection,
     log: Log,

@@ -1,9 +1,9 @@
-//! Emptying the read models, so that they are built again from the first event.
+//! Empties the read models, so that they are rebuilt from the first event.
 
 use sqlx::{AssertSqlSafe, PgPool};
 
-/// What is no read model: counts of limits and tries, codes on their way,
-/// what operators have asked for, and which migrations have run.
+/// Tables that are no read models: counts of limits and tries, pending codes, requests of
+/// operators, and the migrations that have run.
 const KEPT: [&str; 8] = [
     "limit_windows",
     "limit_seconds",

@@ -1,4 +1,4 @@
-//! Why a projector stops, or a feed does not go on for now.
+//! Errors that stop a projector, or keep a feed from continuing for now.
 
 use event_log::{ReadError, TailError, VaultError, WentBack};
 use sqlx::error::DatabaseError;
@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use crate::projection::ApplyError;
 use crate::reader::ReaderError;
 
-/// Whether the database answered one of these SQLSTATEs.
+/// Whether the database returned one of these SQLSTATEs.
 pub(crate) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| codes.contains(&&*code))
@@ -15,7 +15,7 @@ pub(crate) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 /// Why a projector cannot work at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The tables cannot be brought to the layout that this program needs.
+    /// The tables cannot be migrated to the layout that this program needs.
     #[error("the database cannot be migrated: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// A part of the projector has panicked.
@@ -26,10 +26,10 @@ pub enum Error {
 /// Why a batch was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// Another projector has moved a position, or somebody has changed the rows.
+    /// Another projector has moved a position, or another process has changed the rows.
     #[error("somebody else has written in the meantime")]
     Overtaken,
-    /// The database said no, or nothing.
+    /// The database returned an error or did not respond.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     /// The vault does not answer.
@@ -42,13 +42,13 @@ impl From<ApplyError> for WriteError {
         match error {
             ApplyError::Database(error) => Self::Database(error),
             ApplyError::Vault(error) => Self::Vault(error),
-            // Whoever blames an event is asked which one before an error gets here.
+            // A caller that blames an event finds out which one before an error gets here.
             ApplyError::Refused(reason) => Self::Database(sqlx::Error::Protocol(reason)),
         }
     }
 }
 
-/// Why a feed does not go on; it is tried again after a while whatever the reason.
+/// Why a feed does not continue; it is retried after a while whatever the reason.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FeedError {
     #[error("unexpected answer from the database")]
@@ -73,7 +73,7 @@ pub(crate) enum FeedError {
 }
 
 impl FeedError {
-    /// Whether it stays until an operator does something.
+    /// Whether the error persists until an operator intervenes.
     pub(crate) fn is_grave(&self) -> bool {
         matches!(
             self,
@@ -103,19 +103,19 @@ impl From<ReaderError> for FeedError {
 /// Why a projection could not be rebuilt, checked or repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// There is none of this name; the names that there are.
+    /// No projection has this name; the second field lists those that exist.
     #[error("unknown projection {0}; available: {1}")]
     Unknown(String, String),
-    /// Somebody else fills the same copy.
+    /// Another process fills the same copy.
     #[error(
         "{0} is already being rebuilt or verified: only one of each at a time; one whose process \
          was just ended is given up within seconds"
     )]
     UnderWay(String),
-    /// It was told to stop.
+    /// It was asked to stop.
     #[error("stopped; progress is kept, and the next start continues from there")]
     Stopped,
-    /// The projection has not been folded from this log, so that there is nothing to compare.
+    /// The projection was not folded from this log, so there is nothing to compare.
     #[error("{0}")]
     Unfit(String),
     /// There is no such event among those that were put aside.
@@ -127,7 +127,7 @@ pub enum RepairError {
     /// The log does not answer.
     #[error(transparent)]
     Log(#[from] ReadError),
-    /// What is sealed cannot be opened for now.
+    /// Sealed data cannot be opened for now.
     #[error(transparent)]
     Vault(VaultError),
     /// The log cannot be folded.
@@ -136,7 +136,7 @@ pub enum RepairError {
 }
 
 impl RepairError {
-    /// Whether the same may succeed a moment later.
+    /// Whether a retry may succeed a moment later.
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::Log(error) => error.passes(),

@@ -1,4 +1,4 @@
-//! One log's projections, kept up with the log by whichever projector is active.
+//! The projections of one log, kept up to date by the active projector.
 
 mod catch_up;
 
@@ -29,10 +29,10 @@ use crate::writers::Writers;
 
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// How often it is asked, while nothing happens, whether somebody else has changed rows.
+/// How often to check, while nothing happens, whether another process has changed rows.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// What every part of a feed needs.
+/// Dependencies of every part of a feed.
 #[derive(Clone)]
 pub(crate) struct Feed {
     pub(crate) log: Log,
@@ -40,13 +40,13 @@ pub(crate) struct Feed {
     pub(crate) connector: Connector,
     pub(crate) pool: PgPool,
     pub(crate) batch: usize,
-    /// Sessions that write a large batch side by side, at most.
+    /// The maximum number of sessions that write a large batch in parallel.
     pub(crate) writers: usize,
     pub(crate) status: Status,
 }
 
 impl Feed {
-    /// Works or stands by until `shutdown`; whatever fails is tried again.
+    /// Works or stands by until `shutdown`; retries whatever fails.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let work = async {
             loop {
@@ -99,7 +99,7 @@ impl Feed {
             }
             self.status.stands_at(group);
         }
-        // The furthest go on; those behind them, such as a new projection, catch up on their own.
+        // The furthest continue; those behind them, such as a new projection, catch up separately.
         let Some(mut live) = groups.pop() else {
             return Err(FeedError::Reader);
         };
@@ -131,12 +131,12 @@ impl Feed {
         }
     }
 
-    /// Sessions to write rows with.
+    /// Opens the sessions that write rows.
     pub(crate) async fn writers(&self) -> Result<Writers, sqlx::Error> {
         Writers::open(&self.connector, self.log, self.writers).await
     }
 
-    /// Writes a batch and tells of it; how long the writing took.
+    /// Writes a batch and reports it; returns how long the writing took.
     pub(crate) async fn write(
         &self,
         group: &mut Group,
@@ -152,7 +152,7 @@ impl Feed {
         Ok(took)
     }
 
-    /// The log's projections by their positions, the furthest last.
+    /// Groups the log's projections by position, the furthest last.
     pub(crate) async fn groups(&self, session: &mut PgConnection) -> Result<Vec<Group>, FeedError> {
         let epoch = self.event_log.position(self.log, 0).epoch();
         let projections = projection::all(self.log, &self.event_log, Role::Serving);

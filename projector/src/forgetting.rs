@@ -1,5 +1,5 @@
-//! What read models still know of those who are to be forgotten. The projections delete it by
-//! themselves, as the log says; whoever forgets somebody has to know when that is done.
+//! What read models still contain about persons to be forgotten. The projections delete it as they
+//! follow the log; the process that forgets a person has to know when that is done.
 
 use event_log::Item;
 use schemas::{AccountId, Event, StreamId};
@@ -8,13 +8,13 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::copy::idle::drop_idle_copies;
 use crate::projection::bigint;
 
-/// The projections that hold something of persons.
+/// The projections that hold data about persons.
 const PERSONAL: [&str; 5] = ["accounts", "circles", "positions", "sos_calls", "crossings"];
 
-/// How many rows tell something of a person.
+/// Counts the rows that contain data about a person.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn rows_about(pool: &PgPool, account: AccountId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"
@@ -32,10 +32,10 @@ pub async fn rows_about(pool: &PgPool, account: AccountId) -> Result<i64, sqlx::
     .await
 }
 
-/// How many rows a business record has: one or none. `table` is the record's kind.
+/// Counts the rows of a business record: one or none. `table` is the record's kind.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn rows_of_record(
     pool: &PgPool,
     table: &'static str,
@@ -49,11 +49,11 @@ pub async fn rows_of_record(
         .await
 }
 
-/// Throws away the note that a business record is gone: its id may tell who it was. `table` is the
-/// record's kind, of which not all have such notes.
+/// Deletes the marker of a deleted business record: its id may identify a person. `table` is the
+/// record's kind; not all kinds have such markers.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn drop_deletion(
     pool: &PgPool,
     table: &'static str,
@@ -71,11 +71,11 @@ pub async fn drop_deletion(
         .map(drop)
 }
 
-/// Throws away the events of an aggregate that were kept aside, and answers how many there were.
-/// Whoever holds in memory that others wait behind them reads that anew.
+/// Deletes the dead letters of an aggregate, and returns their number. Projectors that hold in
+/// memory that other events wait behind them reload that.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn drop_dead_letters(pool: &PgPool, aggregate: &StreamId) -> Result<u64, sqlx::Error> {
     let dropped = sqlx::query_scalar!(
         r#"WITH dropped AS (
@@ -96,12 +96,12 @@ pub async fn drop_dead_letters(pool: &PgPool, aggregate: &StreamId) -> Result<u6
     Ok(u64::try_from(dropped).unwrap_or_default())
 }
 
-/// Throws away what is kept of a person beside the rows: their dead letters, whose reasons may quote
-/// them, and copies of the projections that hold something of persons, unless somebody fills them,
-/// who will come to the event that says that the person is forgotten.
+/// Deletes what is kept about a person besides the rows: their dead letters, whose reasons may
+/// quote them, and copies of the projections that hold data about persons, unless a process fills
+/// them, which will reach the event that says that the person is forgotten.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn drop_what_is_kept_of(pool: &PgPool, account: AccountId) -> Result<(), sqlx::Error> {
     for stream in [StreamId::of_account(account), StreamId::of_track(account)] {
         drop_dead_letters(pool, &stream).await?;
@@ -109,9 +109,9 @@ pub async fn drop_what_is_kept_of(pool: &PgPool, account: AccountId) -> Result<(
     drop_idle_copies(pool, &PERSONAL).await
 }
 
-/// The same of all whom some events say are forgotten.
+/// Does the same for every person that the given events report as forgotten.
 ///
-/// Done before these events are written, so that whoever is killed in between does it again.
+/// Done before these events are written, so that a process killed in between does it again.
 pub(crate) async fn drop_what_is_kept(pool: &PgPool, items: &[Item]) -> Result<(), sqlx::Error> {
     for item in items {
         if let Item::Event(recorded) = item

@@ -1,4 +1,4 @@
-//! How much there is, told in metrics: growth is the difference between two of them.
+//! The sizes of the log and the tables as metrics: growth is the difference between two of them.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::status::as_gauge;
 
 const EVERY: Duration = Duration::from_mins(1);
 
-/// Tells the size of the log and of the tables once a minute, until `shutdown`. Whoever does not
-/// answer is asked again a minute later.
+/// Reports the size of the log and of the tables once a minute until `shutdown`. A request that
+/// fails is repeated a minute later.
 pub(crate) async fn keep_telling(log: EventLog, pool: PgPool, shutdown: CancellationToken) {
     let telling = async {
         loop {

@@ -1,4 +1,4 @@
-//! One projector of a log is active, the others stand by.
+//! One projector per log is active, the others stand by.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::status::Status;
 
 /// Marks the projectors' advisory locks among all others of the database.
 const LOCKS: i32 = 0x7761_7970;
-/// How often one that stands by tries to become active.
+/// How often a standby projector tries to become active.
 const TRY_EVERY: Duration = Duration::from_millis(250);
 
 /// Held by the active projector; dropping it lets another one take over at once.
 ///
-/// It only keeps projectors out of each other's way. That no event counts twice does not depend
-/// on it: every batch expects the position that the one before it left.
+/// It only keeps projectors out of each other's way. That each event counts once does not depend on
+/// it: every batch expects the position that the previous one left.
 pub(crate) struct Leadership {
     lost: CancellationToken,
     _release: DropGuard,
@@ -58,7 +58,7 @@ impl Leadership {
     }
 }
 
-/// Speaks often enough for the server to keep the session, until it is released or lost.
+/// Pings often enough for the server to keep the session, until it is released or lost.
 async fn hold(
     mut session: PgConnection,
     takeover: Duration,
@@ -69,7 +69,7 @@ async fn hold(
     loop {
         tokio::select! {
             () = release.cancelled() => {
-                // Saying goodbye frees the lock at once; a server that is gone frees it anyway.
+                // Closing the session frees the lock at once; a server that is gone frees it too.
                 timeout(takeover, session.close()).await.ok();
                 return;
             }
@@ -94,8 +94,8 @@ async fn try_lock(session: &mut PgConnection, log: Log) -> Result<bool, sqlx::Er
     .await
 }
 
-/// Ends sessions that the projector before may have left within a transaction, so that nothing
-/// waits for rows which nobody will write any more.
+/// Ends sessions that the previous projector may have left within a transaction, so that nothing
+/// waits for rows that will never be written.
 async fn end_others(session: &mut PgConnection, log: Log) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -1,4 +1,4 @@
-//! What an operator can do about events that were put aside: try them again, or leave them out.
+//! What an operator can do about dead letters: retry or skip them.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ use crate::error::RepairError;
 use crate::projection::{self, Role, bigint};
 use crate::retry::{Outcome, retry_aggregate};
 
-/// What came of it.
+/// The result of a repair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repaired {
     /// The event that was put aside.
     pub id: String,
-    /// Events of its aggregate that are applied now.
+    /// Events of its aggregate that are now applied.
     pub applied: usize,
     /// Events of its aggregate that still wait.
     pub waiting: usize,
@@ -34,10 +34,10 @@ struct Id {
     sequence: u64,
 }
 
-/// Tries an event again that was put aside, and then those that wait behind it.
+/// Retries a dead letter, and then the events that wait behind it.
 ///
 /// # Errors
-/// Where there is no such event, or the log or the database does not answer.
+/// If there is no such event, or the log or the database does not answer.
 pub async fn retry_letter(
     log: &EventLog,
     pool: &PgPool,
@@ -46,7 +46,7 @@ pub async fn retry_letter(
     Box::pin(repair(log, pool, id, false)).await
 }
 
-/// Leaves an event out that was put aside, for good, and applies those that wait behind it.
+/// Skips a dead letter for good, and applies the events that wait behind it.
 ///
 /// # Errors
 /// As [`retry_letter`].
@@ -71,10 +71,10 @@ async fn repair(
         .unwrap_or_else(|| Err(unknown(given)))
 }
 
-/// Retries or skips dead letters of one projection, in one transaction; what became of each.
+/// Retries or skips dead letters of one projection in one transaction; returns each result.
 ///
 /// # Errors
-/// Where the log or the database does not answer. That one is no dead letter is its own outcome.
+/// If the log or the database does not answer. A missing dead letter has its own result.
 pub(crate) async fn repair_each(
     log: &EventLog,
     pool: &PgPool,
@@ -181,8 +181,8 @@ fn unknown(given: &str) -> RepairError {
     ))
 }
 
-/// Counts one more change of a projection's rows, and keeps others from making any until the end
-/// of the transaction.
+/// Counts one more change of a projection's rows, and blocks other changes until the end of the
+/// transaction.
 async fn changed(rows: &mut PgConnection, projection: &str) -> Result<Checkpoint, RepairError> {
     sqlx::query!(
         "UPDATE projection_checkpoints SET generation = generation + 1 WHERE name = $1",
@@ -195,7 +195,7 @@ async fn changed(rows: &mut PgConnection, projection: &str) -> Result<Checkpoint
     Ok(known.ok_or(sqlx::Error::RowNotFound)?)
 }
 
-/// The subject of an event that was put aside because it could not be applied, and why.
+/// Returns the subject of an event that could not be applied, and the reason.
 async fn letter(rows: &mut PgConnection, id: &Id) -> Result<(String, String), RepairError> {
     let found = sqlx::query!(
         "SELECT subject, reason, behind FROM dead_letters WHERE projection = $1 AND sequence = $2",

@@ -1,8 +1,8 @@
 //! Events become read models.
 //!
-//! Each projection folds the events of its aggregates into its own tables, thousands of events
-//! in one transaction that also moves its position: an event counts once however often it comes.
-//! One projector of each log is active, others stand by. See [`run`].
+//! Each projection folds the events of its aggregates into its own tables, thousands of events in
+//! one transaction that also moves its position: an event counts once however often it is
+//! delivered. One projector per log is active, the others stand by. See [`run`].
 
 mod batch;
 mod checkpoint;
@@ -65,33 +65,33 @@ pub use settings::{BATCH, ProjectorSettings};
 pub use skips::{Skipped, skipped_events};
 pub use verify::{Verified, verify};
 
-/// How often the log is asked where it ends, for the metrics of lag.
+/// How often the end of the log is queried, for the lag metrics.
 const LAG_EVERY: Duration = Duration::from_secs(1);
 
-/// How often a database that is away at the start is tried.
+/// How often an unavailable database is retried at startup.
 const DATABASE_EVERY: Duration = Duration::from_secs(1);
 
-/// What the projector works with.
+/// Dependencies of the projector.
 #[derive(Clone)]
 pub struct Dependencies {
-    /// Where the events come from.
+    /// The log that events are read from.
     pub log: EventLog,
     /// The database of the read models, as the role that writes.
     pub pool: PgPool,
-    /// The time by which positions and deliveries are too old.
+    /// Decides which positions and deliveries are too old.
     pub clock: Arc<dyn Clock>,
-    /// How it works.
+    /// Settings of the projector.
     pub settings: ProjectorSettings,
-    /// Where it says whether it works.
+    /// Reports whether the projector works.
     pub readiness: Readiness,
 }
 
-/// Keeps the read models up with the log until `shutdown`.
+/// Keeps the read models up to date with the log until `shutdown`.
 ///
-/// It migrates the database first. A database or log that is away is waited for.
+/// It migrates the database first. It waits for a database or log that is unavailable.
 ///
 /// # Errors
-/// Where the database cannot be migrated although it is there.
+/// If the database cannot be migrated although it is available.
 pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let feeds = feeds(&deps);
     migrate(&deps.pool, &shutdown).await?;
@@ -144,10 +144,10 @@ fn all_well(checks: impl Iterator<Item = Result<(), String>>) -> Result<(), Stri
     failed.is_empty().then_some(()).ok_or(failed.join("; "))
 }
 
-/// Waits for a database that is away; several projectors may start at once.
+/// Waits for an unavailable database; several projectors may start at once.
 ///
-/// A migration is never left half-way: its connection would go back to the pool with a lock that
-/// keeps everyone else from migrating.
+/// A migration is never cancelled half-way: its connection would return to the pool with a lock
+/// that blocks all other migrations.
 async fn migrate(pool: &PgPool, shutdown: &CancellationToken) -> Result<(), MigrateError> {
     while !shutdown.is_cancelled() {
         match service::database::migrate(pool).await {

@@ -7,18 +7,18 @@ use sqlx::PgPool;
 use crate::checkpoint::{self, log_name};
 use crate::projection::LOGS;
 
-/// Where a projection stands.
+/// The position of a projection.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProjectionPosition {
     /// The projection.
     pub name: String,
-    /// Its place in its log, as positions read outside.
+    /// Its position in its log, in the external form.
     pub position: String,
     /// Events of the log that it has not applied yet.
     pub lag: u64,
 }
 
-/// Why the positions cannot be told.
+/// Why the positions cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     /// The database does not answer.
@@ -29,7 +29,7 @@ pub enum ListError {
     Log(#[from] ReadError),
 }
 
-/// Every projection with its position, by name.
+/// Returns every projection with its position, by name.
 pub async fn list(log: &EventLog, pool: &PgPool) -> Result<Vec<ProjectionPosition>, ListError> {
     let mut ends: Vec<Position> = Vec::new();
     for feed in LOGS {

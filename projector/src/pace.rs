@@ -1,34 +1,33 @@
-//! How fast work in bulk goes that can wait, so that reads hardly feel it.
+//! Limits the pace of bulk work that can wait, so that reads hardly feel it.
 //!
-//! A batch is one long statement, which takes a processor of the database's machine for as long,
-//! however low the priority of whoever sent it. So what helps is to send less: on a database that
-//! others use, there is a rest after each batch.
+//! A batch is one long statement, which occupies a processor of the database's machine for as long,
+//! however low the priority of the client. So what helps is to send less: on a database that others
+//! use, there is a rest after each batch.
 
 use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio::time::{Instant, sleep_until};
 
-/// Of a database that others use, bulk work takes one part in so many of the time.
+/// On a database that others use, bulk work takes one part in this many of the time.
 const SHARE: u32 = 20;
 /// The longest rest: a batch that took seconds had to wait for others itself.
 const REST_MAX: Duration = Duration::from_secs(30);
-/// From so many transactions a second on, others use it. Services that have nothing to do stay far
-/// below.
+/// From this number of transactions a second on, others use it. Idle services stay far below.
 const IN_USE: f64 = 100.0;
-/// How often it is looked. A server's counts are up to a second old.
+/// How often the server's counts are read. They are up to a second old.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Rests between batches where others use the database.
+/// Rests between batches while others use the database.
 #[derive(Debug)]
 pub(crate) struct Pace {
     in_use: bool,
     looked: Look,
-    /// Our own transactions since then.
+    /// Our own transactions since the last look.
     own: i64,
 }
 
-/// What the server had counted at a time.
+/// The server's count of transactions at a time.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at: Instant,
@@ -36,12 +35,12 @@ struct Look {
 }
 
 impl Pace {
-    /// Of a database that may be in use, until it is known better.
+    /// Assumes that the database is in use until more is known.
     pub(crate) async fn begin(session: &mut PgConnection) -> Result<Self, sqlx::Error> {
         Ok(Self::from(look(session).await?))
     }
 
-    /// Rests, where that is due, after work that began at `began`, of so many transactions.
+    /// Rests, if that is due, after the given number of transactions that began at `began`.
     pub(crate) async fn rest(
         &mut self,
         session: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! Reads ahead: the next batch is fetched and decoded while the one before is written.
+//! Reads ahead: the next batch is fetched and decoded while the previous one is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Events decoded at a time: small enough that the first are soon with the writer.
+/// Events decoded at a time: few enough that the first reach the writer soon.
 const CHUNK: usize = 1_000;
-/// A batch of large events ends here, whatever their number.
+/// A batch of large events ends at this size, whatever their number.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// And one of few events that are wanted after so many times the wanted number, so that whoever
-/// reads on learns how far the log was read.
+/// And one of few wanted events after this many times the wanted number, so that the caller learns
+/// how far the log was read.
 const SPARSE: u64 = 10;
-/// So long a batch waits to become full, where what was to follow is erased or late.
+/// How long a batch waits to become full, if the events that were to follow are erased or late.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// A reader of one log, behind whom a task reads ahead.
+/// A reader of one log, with a task that reads ahead.
 pub(crate) struct Reader {
     batches: mpsc::Receiver<Result<Batch, TailError>>,
-    /// Tells the task that the writer is ready for a batch.
+    /// Notifies the task that the writer is ready for a batch.
     ready: Arc<Notify>,
-    /// Whether it was told and no batch has come since.
+    /// Whether it was notified and no batch has arrived since.
     asked: bool,
-    /// Whether nothing stood in the log to be read when this was opened.
+    /// Whether the log had nothing to read when this was opened.
     pub(crate) began_at_end: bool,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Reader {
-    /// Reads on behind the sequence `after`, up to `max` events at a time; those of some kinds of
-    /// aggregate where `only` names any.
+    /// Reads on after the sequence `after`, up to `max` events at a time; only events of the
+    /// aggregate types in `only`, if it names any.
     pub(crate) async fn open(
         log: &EventLog,
         feed: Log,
@@ -62,8 +62,8 @@ impl Reader {
         })
     }
 
-    /// Waits for an event, then gives what is there: one event goes on alone at once, and under
-    /// load the batches grow by themselves. Cancelling loses nothing.
+    /// Waits for an event, then returns what is available: a single event is passed on at once, and
+    /// under load the batches grow. Cancelling loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Batch, ReaderError> {
         if !self.asked {
             self.asked = true;
@@ -75,13 +75,13 @@ impl Reader {
     }
 }
 
-/// What was read and not taken by the writer yet. It grows until the writer has time.
+/// What was read and not yet taken by the writer. It grows until the writer has time.
 struct Ahead {
     tail: Follower,
     ready: Arc<Notify>,
     max: usize,
     read: Option<Batch>,
-    /// The last sequence that went to the writer.
+    /// The last sequence passed to the writer.
     sent: u64,
     /// Whether it has waited long enough for more.
     lingered: bool,
@@ -107,7 +107,7 @@ impl Ahead {
                         None => self.read = Some(next),
                     },
                     Err(fault) => {
-                        // What was read before it is still good.
+                        // What was read before the fault is still good.
                         if let Some(batch) = self.read.take() {
                             sender.send(Ok(batch)).await.ok();
                         }
@@ -132,15 +132,15 @@ impl Ahead {
         self.max - batch.items.len()
     }
 
-    /// Whether the writer may have the batch. Nobody is served by many small ones while thousands
-    /// of events wait.
+    /// Whether the writer may have the batch. Many small batches help no one while thousands of
+    /// events wait.
     fn is_due(&self) -> bool {
         let is_behind = self.tail.pending() >= self.max as u64;
         self.read.is_some() && (!is_behind || self.lingered || self.room() == 0)
     }
 }
 
-/// Why no batch came.
+/// Why no batch arrived.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReaderError {
     /// The log cannot be followed.

@@ -1,5 +1,5 @@
-//! Rebuilding: a projection is folded anew from the first event, beside the rows that are read,
-//! and takes their place in one transaction.
+//! Rebuilding: a projection is folded again from the first event, beside the serving rows, and
+//! replaces them in one transaction.
 
 use std::slice;
 use std::time::Duration;
@@ -23,18 +23,18 @@ use crate::projection::{LOGS, Role, bigint};
 
 /// This close to the end of the log, the rest is folded while the active projector waits.
 const CLOSE: u64 = 1_000;
-/// Under load the end is never reached: so often it is tried from close by.
+/// Rounds tried from close by: under load the end is never reached.
 const CLOSE_ROUNDS: u32 = 5;
 /// How long the active projector may be kept waiting.
 const TAKEOVER: Duration = Duration::from_secs(2);
-/// How long reads may be kept waiting, at first: while one that is under way holds a table, those
-/// behind us wait as well.
+/// How long reads may be kept waiting at first: while a read in progress holds a table, the reads
+/// queued after us wait as well.
 const LOCK: Duration = Duration::from_millis(50);
-/// And at last: by then the server has ended whatever cleans up the old rows.
+/// And at last: by then the server has cancelled any cleanup of the old rows.
 const LOCK_MAX: Duration = Duration::from_millis(1_200);
-/// Between two attempts.
+/// Pause between two attempts.
 const BREATH: Duration = Duration::from_millis(500);
-/// Within this time the server has let go of what a session held that it ended.
+/// Within this time the server has released what a session that it ended had held.
 const RELEASED: Duration = Duration::from_secs(20);
 
 /// A projection that was rebuilt.
@@ -42,7 +42,7 @@ const RELEASED: Duration = Duration::from_secs(20);
 pub struct Rebuilt {
     /// The projection.
     pub name: String,
-    /// Where in the log its rows are.
+    /// The position in the log that its rows have reached.
     #[serde(serialize_with = "as_text")]
     pub position: Position,
 }
@@ -51,7 +51,7 @@ fn as_text<S: serde::Serializer>(position: &Position, to: S) -> Result<S::Ok, S:
     to.collect_str(position)
 }
 
-/// Why an attempt to take over has to be made again.
+/// Why an attempt to take over has to be repeated.
 enum Retry {
     /// Reads hold the tables.
     Busy,
@@ -59,13 +59,13 @@ enum Retry {
     Late,
 }
 
-/// Rebuilds projections while they are in use; those of one log in one reading of it, with at most
-/// `batch` events in one transaction. Stopped by `stop`, or killed, it leaves the rows that are
-/// read as they are, and goes on where it was when it is started again.
+/// Rebuilds projections while they are in use; those of one log in one pass over it, with at most
+/// `batch` events per transaction. If stopped by `stop`, or killed, it leaves the serving rows as
+/// they are, and continues where it was when it is restarted.
 ///
 /// # Errors
-/// Where the log or the database does not answer, somebody else rebuilds one of the projections,
-/// or it was stopped.
+/// If the log or the database does not answer, another process rebuilds one of the projections, or
+/// it was stopped.
 pub async fn rebuild(
     log: &EventLog,
     pool: &PgPool,
@@ -114,9 +114,9 @@ async fn fill(
     Ok(())
 }
 
-/// Folds the log up to its end, which moves on meanwhile: as far as it can be without holding
-/// anybody up, so that hardly a row is as young as the takeover itself. What was being read when
-/// that began would not see such rows.
+/// Folds the log up to its end, which moves on meanwhile: as far as possible without blocking
+/// anyone, so that hardly any row is as recent as the takeover itself. Reads in progress when the
+/// takeover begins would not see such rows.
 async fn catch_up(
     log: &EventLog,
     feed: Log,
@@ -159,7 +159,7 @@ async fn come_close(
         if behind == 0 || close > CLOSE_ROUNDS {
             return Ok(());
         }
-        // Resting, it might never reach a log that grows fast.
+        // With rests, it might never catch up with a log that grows fast.
         let may_rest = behind >= CLOSE && behind < before / 2;
         before = behind;
         let pace = may_rest.then_some(&mut pace);
@@ -167,7 +167,7 @@ async fn come_close(
     }
 }
 
-/// Tries until the tables can be had.
+/// Retries until the tables can be locked.
 async fn take_over(
     log: &EventLog,
     pool: &PgPool,
@@ -200,7 +200,7 @@ async fn take_over(
     }
 }
 
-/// The copy over another session, as soon as the server has let go of the lock of the one before.
+/// Reopens the copy in another session, once the server has released the previous session's lock.
 async fn open_again(log: &EventLog, pool: &PgPool, copy: &Copy) -> Result<Copy, RepairError> {
     let (name, batch) = (copy.layout.name, copy.fold.batch);
     let began = Instant::now();
@@ -220,11 +220,11 @@ async fn attempt_from_close(
     patience: &mut Patience,
     tell: Tell<'_>,
 ) -> Result<Result<u64, Retry>, RepairError> {
-    // The attempt before may have been undone.
+    // The previous attempt may have been rolled back.
     copy.reload().await?;
     catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
     match attempt(log, copy, lock).await {
-        // Catching up has a patience of its own: where that is at its end, so is the rebuild.
+        // Catching up has a patience of its own: when that runs out, the rebuild fails.
         Err(error) if patience.allows(&error).await => Ok(Err(Retry::Late)),
         ended => ended,
     }
@@ -242,7 +242,7 @@ async fn attempt(
         fold,
     } = copy;
     let mut transaction = session.begin().await?;
-    // Whoever is stopped here must not hold up the active projector.
+    // A process that is stopped here must not hold up the active projector.
     let timeouts = format!(
         "SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
         TAKEOVER.as_millis(),
@@ -272,8 +272,8 @@ async fn attempt(
     }
 }
 
-/// Brings the copy to where the serving rows are, so that no read goes back. Rows of another epoch
-/// of the log, or from beyond its end, are of no use to anybody.
+/// Brings the copy to the position of the serving rows, so that no read goes back. Rows of another
+/// epoch of the log, or from beyond its end, are useless.
 async fn bring_to(
     log: &EventLog,
     fold: &mut Fold,
@@ -288,7 +288,7 @@ async fn bring_to(
     fold.settle(rows).await
 }
 
-/// Moves the checkpoint along with the rows. Its generation tells the active projector that these
+/// Moves the checkpoint along with the rows. Its generation shows the active projector that these
 /// are not the rows it knew.
 async fn announce(
     layout: &Layout,
@@ -310,19 +310,19 @@ async fn announce(
         .bind(event)
         .execute(&mut *rows)
         .await?;
-    // Unlike a step, this may lead back, where the log has lost its end.
+    // Unlike a step, this may move the position back, if the log has lost its end.
     sqlx::query!("SELECT pg_notify($1, $2)", CHANNEL, "rebuilt")
         .execute(rows)
         .await?;
     Ok(())
 }
 
-/// Whether a lock could not be had in time.
+/// Whether a lock could not be acquired in time.
 fn is_busy(error: &sqlx::Error) -> bool {
     has_code(error, &["55P03", "40P01"])
 }
 
-/// Whether the session is gone: the server ended it, since it said nothing in a transaction for too
+/// Whether the session is gone: the server ended it because it was idle in a transaction for too
 /// long on a busy machine, or the connection was cut.
 fn was_ended(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_)) || has_code(error, &["25P03"])

@@ -1,4 +1,4 @@
-//! Reads the log from one place to another, for whoever does not follow it.
+//! Reads the log from one position to another, for callers that do not follow it.
 
 use event_log::{EventLog, Item};
 use schemas::{AggregateType, Log};
@@ -6,7 +6,7 @@ use schemas::{AggregateType, Log};
 use crate::error::FeedError;
 use crate::reader::Reader;
 
-/// The way from one place in the log to another.
+/// A read of the log from one position to another.
 pub(crate) struct Replay {
     reader: Reader,
     position: u64,
@@ -14,8 +14,8 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// From behind `position` to `to`, where the log has been already. Where `only` names kinds of
-    /// aggregate, nothing else is given.
+    /// Reads from after `position` to `to`, which the log has already reached. If `only` names
+    /// kinds of aggregate, nothing else is returned.
     pub(crate) async fn open(
         log: &EventLog,
         feed: Log,
@@ -32,7 +32,7 @@ impl Replay {
         })
     }
 
-    /// What comes next, with the position that it leads to; `None` at the end of the way.
+    /// Returns the next items, with the position that they lead to; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(Vec<Item>, u64)>, FeedError> {
         if self.position >= self.to {
             return Ok(None);
@@ -43,7 +43,7 @@ impl Replay {
         }
         let mut batch = self.reader.next().await?;
         batch.items.retain(|item| item.sequence() <= self.to);
-        // The log had come to `to` before it was asked: at its end there is nothing in between.
+        // The log had reached `to` before the read: at its end there is nothing in between.
         self.position = if batch.caught_up {
             self.to
         } else {

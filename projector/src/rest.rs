@@ -1,18 +1,18 @@
-//! A rest after each batch on a machine that is busy, so that the next one has more events.
+//! A rest after each batch on a busy machine, so that the next batch has more events.
 //!
-//! To write one event takes about as long as to write a hundred, for the projector and for Postgres.
-//! Where processors are wanted by others too, fewer and larger transactions are what everybody has
-//! more of, those included who wait for their rows. On a machine that has time nothing rests.
+//! Writing one event takes about as long as writing a hundred, for the projector and for Postgres.
+//! Where others need the processors too, fewer and larger transactions give everyone more of them,
+//! including the clients that wait for their rows. On an idle machine nothing rests.
 
 use std::time::{Duration, Instant};
 
 use crate::writers::LARGE;
 
-/// A batch that takes so many times as long as a quick one has waited for others.
+/// A batch that takes this many times as long as a quick one has waited for others.
 const WAITED: u32 = 4;
 /// The longest rest.
 const MOST: Duration = Duration::from_millis(50);
-/// How quick a batch can be is forgotten to a half within this time.
+/// The quickest duration on record doubles within this time.
 const FORGETTING: Duration = Duration::from_mins(1);
 
 /// How long the batches of one log take.
@@ -22,15 +22,15 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// How long to rest after a batch of so many events that took so long until now: as long as it
-    /// waited for others.
+    /// How long to rest after a batch of this many events that took this long until `now`: as long
+    /// as it waited for others.
     pub(crate) fn after(&mut self, events: usize, took: Duration, now: Instant) -> Duration {
         let quickest = self.quickest.map_or(took, |(at, quickest)| {
             let passed = now.duration_since(at).as_secs_f64() / FORGETTING.as_secs_f64();
             took.min(quickest.mul_f64(passed.min(10.0).exp2()))
         });
         self.quickest = Some((now, quickest));
-        // Large batches follow each other at once.
+        // Large batches follow each other without a rest.
         if events >= LARGE {
             return Duration::ZERO;
         }
@@ -71,7 +71,7 @@ mod tests {
         let later = |minutes| start + FORGETTING * minutes;
         assert_eq!(rest.after(1, MS * 20, later(1)), MS * 4);
         assert_eq!(rest.after(1, MS * 20, later(2)), Duration::ZERO);
-        // It is known again with the first batch that is quick.
+        // The first quick batch makes it known again.
         rest.after(1, MS * 2, later(3));
         assert_eq!(rest.after(1, MS * 20, later(3)), MS * 12);
         assert_eq!(rest.after(1, MS * 20, later(10_000)), Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Events that were put aside are tried again when a projector becomes active: a newer program
-//! may be able to read or apply what an older one could not.
+//! Retries dead letters when a projector becomes active: a newer program may be able to read or
+//! apply what an older one could not.
 
 use event_log::{EventLog, ReadError};
 use schemas::{Log, Recorded};
@@ -9,16 +9,16 @@ use crate::batch::Member;
 use crate::error::{FeedError, WriteError};
 use crate::projection::{ApplyError, bigint};
 
-/// What came of trying an aggregate's events again.
+/// The result of retrying an aggregate's events.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The events that are done with.
+    /// The number of events that are done.
     pub(crate) done: usize,
     /// The event that still cannot be applied, why, and how many wait with it, itself included.
     pub(crate) stuck: Option<(u64, String, usize)>,
 }
 
-/// Tries all that a projection has put aside, each aggregate's events in their order.
+/// Retries all that a projection has put aside, each aggregate's events in order.
 pub(crate) async fn retry(
     member: &mut Member,
     session: &mut PgConnection,
@@ -35,7 +35,7 @@ pub(crate) async fn retry(
     Ok(())
 }
 
-/// Tries the events of one aggregate.
+/// Retries the events of one aggregate.
 pub(crate) async fn retry_aggregate(
     member: &mut Member,
     session: &mut PgConnection,
@@ -70,7 +70,7 @@ pub(crate) async fn retry_aggregate(
     Ok(Outcome { done, stuck })
 }
 
-/// Applies one event, unless it is to be left out; says why not where it still cannot be applied.
+/// Applies one event, unless it is to be skipped; returns the reason if it still cannot be applied.
 async fn apply_one(
     member: &mut Member,
     rows: &mut PgConnection,
@@ -83,7 +83,7 @@ async fn apply_one(
     }
     let event: Recorded = match log.get(feed, sequence).await {
         Ok(Some(event)) => event,
-        // It was erased since: there is nothing left to apply.
+        // It has been erased: there is nothing left to apply.
         Ok(None) => return Ok(None),
         Err(ReadError::Undecodable { reason, .. }) => return Ok(Some(reason)),
         Err(error) => return Err(error.into()),
@@ -104,7 +104,7 @@ async fn apply_one(
     }
 }
 
-/// The events of an aggregate that were put aside, kept from any other projector.
+/// Returns the events of an aggregate that were put aside, locked against other projectors.
 async fn waiting(
     rows: &mut PgConnection,
     projection: &str,
@@ -142,7 +142,7 @@ async fn forget(
     Ok(())
 }
 
-/// The event at `sequence` is now the one that the others wait behind.
+/// Makes the event at `sequence` the one that the others wait behind.
 async fn stick(
     rows: &mut PgConnection,
     projection: &str,

@@ -1,10 +1,10 @@
-//! How the projector works.
+//! Settings of the projector.
 
 use std::time::Duration;
 
 use service::settings::seconds;
 
-/// Most events applied in one transaction, unless the operator says otherwise.
+/// The default maximum of events applied in one transaction.
 pub const BATCH: usize = 5_000;
 
 /// How the projector works.

@@ -1,19 +1,19 @@
-//! Events that projections were told to leave out, for good.
+//! Events that projections were asked to skip, for good.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 use sqlx::{PgExecutor, PgPool};
 
-/// An event that a projection leaves out.
+/// An event that a projection skips.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Skipped {
     /// The projection.
     pub projection: String,
-    /// The log that the event stands in.
+    /// The log that contains the event.
     pub log: String,
-    /// Where it stands there.
+    /// Its sequence in that log.
     pub sequence: u64,
     /// The aggregate's subject in the log.
     pub subject: String,
@@ -21,10 +21,10 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Every event that is left out, in the order of the log.
+/// Returns every skipped event, by projection and then in the order of the log.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub async fn skipped_events(pool: &PgPool) -> Result<Vec<Skipped>, sqlx::Error> {
     let found = sqlx::query!(
         "SELECT projection, log, sequence, subject, reason FROM skipped_events
@@ -42,7 +42,7 @@ pub async fn skipped_events(pool: &PgPool) -> Result<Vec<Skipped>, sqlx::Error> 
     Ok(skipped.collect())
 }
 
-/// The sequences that a projection leaves out.
+/// The sequences that a projection skips.
 pub(crate) async fn of(
     rows: impl PgExecutor<'_>,
     projection: &str,

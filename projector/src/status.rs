@@ -1,4 +1,4 @@
-//! What a feed says of itself: readiness, metrics and log lines.
+//! What a feed reports of itself: readiness, metrics and log lines.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error as _;
@@ -12,10 +12,10 @@ use crate::batch::Group;
 use crate::checkpoint::log_name;
 use crate::error::{FeedError, WriteError};
 
-/// Ends of the log kept to tell how old the oldest event is that has not been applied.
+/// Ends of the log kept to compute the age of the oldest event that has not been applied.
 const ENDS: usize = 3_600;
 
-/// What the active projector alone tells of each projection.
+/// Metrics of each projection that only the active projector reports.
 const OF_ACTIVE: [&str; 4] = [
     "waypost_projection_lag_events",
     "waypost_projection_lag_seconds",
@@ -35,7 +35,7 @@ struct Shared {
     positions: BTreeMap<&'static str, u64>,
     /// Aggregates of each projection whose events wait.
     parked: BTreeMap<&'static str, usize>,
-    /// Where the log ended at which time, oldest first.
+    /// The ends of the log and their times, oldest first.
     ends: VecDeque<(Instant, u64)>,
 }
 
@@ -48,7 +48,7 @@ enum State {
 
 impl Status {
     pub(crate) fn new(log: Log) -> Self {
-        // A counter that first appears with its first fault has not risen, for who watches it.
+        // To monitoring, a counter that first appears with its first fault has not risen.
         for name in [
             "waypost_projector_gaps_total",
             "waypost_projector_faults_total",
@@ -111,7 +111,7 @@ impl Status {
         gauge!("waypost_projector_active", "log" => log_name(self.log)).set(0.0);
     }
 
-    /// The log and the database are there. What is missing from the log shows only further on.
+    /// The log and the database are available. A gap in the log shows only further on.
     pub(crate) fn connected(&self) {
         self.recover(false);
         gauge!("waypost_projector_active", "log" => log_name(self.log)).set(1.0);
@@ -132,8 +132,8 @@ impl Status {
 
     pub(crate) fn failed(&self, error: &FeedError) {
         if matches!(error, FeedError::Write(WriteError::Overtaken)) {
-            // What a rebuild, an operator or another projector has done is no fault: all that is
-            // held in memory is read anew.
+            // A change by a rebuild, an operator or another projector is no fault: all that is held
+            // in memory is reloaded.
             tracing::info!(
                 log = log_name(self.log),
                 "Rows were changed by another process; reading again"
@@ -161,7 +161,7 @@ impl Status {
         };
     }
 
-    /// A group has moved on.
+    /// Reports that a group has moved on.
     pub(crate) fn wrote(&self, group: &Group, events: usize, took: Duration) {
         self.recover(true);
         let log = log_name(self.log);
@@ -173,7 +173,7 @@ impl Status {
         self.stands_at(group);
     }
 
-    /// Tells a group's position.
+    /// Reports a group's position.
     pub(crate) fn stands_at(&self, group: &Group) {
         let mut shared = self.shared();
         for member in &group.members {
@@ -187,7 +187,7 @@ impl Status {
         }
     }
 
-    /// The log ends at `end` now: tells how far behind each projection is.
+    /// Reports the lag of each projection, as the log now ends at `end`.
     pub(crate) fn log_ends_at(&self, end: u64) {
         let now = Instant::now();
         let mut shared = self.shared();

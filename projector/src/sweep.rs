@@ -12,13 +12,12 @@ use crate::Dependencies;
 use crate::projection::delete_expired_deliveries;
 
 const EVERY: Duration = Duration::from_mins(10);
-/// Positions deleted in one transaction: far fewer than the time of a statement is enough for.
+/// Positions deleted in one transaction: far fewer than the statement timeout allows.
 const POSITIONS: u32 = 10_000;
-/// Deliveries deleted in one transaction, which holds up those who write others.
+/// Deliveries deleted in one transaction, which blocks writers of other deliveries.
 const DELIVERIES: u32 = 1_000;
 
-/// Deletes what is too old, every now and then until `shutdown`. Several projectors may do so at
-/// once.
+/// Deletes expired rows periodically until `shutdown`. Several projectors may do so at once.
 pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToken) {
     let sweeping = async {
         loop {
@@ -34,7 +33,7 @@ pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToke
     shutdown.run_until_cancelled(sweeping).await;
 }
 
-/// Since when events of a log are still there, unless they are for ever.
+/// The time since which a log keeps its events, unless it keeps them for ever.
 fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
     let age = TimeDelta::from_std(deps.log.age_limit(log)?).ok()?;
     deps.clock.now().checked_sub_signed(age)
@@ -48,7 +47,7 @@ fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {
     }
 }
 
-/// Deletes the positions that were taken up before a time; says how many.
+/// Deletes the positions received before a time; returns their number.
 async fn sweep_positions(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
     let mut all = 0;
     loop {
@@ -67,7 +66,7 @@ async fn sweep_positions(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sq
     }
 }
 
-/// Deletes the deliveries whose last event was written before a time; says how many.
+/// Deletes the deliveries whose last event was written before a time; returns their number.
 async fn sweep_deliveries(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
     let mut all = 0;
     loop {

@@ -1,7 +1,7 @@
-//! What a batch is in the traces that its events belong to.
+//! A batch in the traces that its events belong to.
 //!
-//! The batch has a span in a trace of its own, with its queries, that leads to the events' traces;
-//! in each of these a span of the event's own leads back to the batch.
+//! The batch has a span in a trace of its own, with its queries, that links to the events' traces;
+//! in each of these a span of the event's own links back to the batch.
 
 use event_log::Item;
 use schemas::{Log, Recorded};
@@ -9,7 +9,7 @@ use traces::{Span, SpanKind, Traced as _};
 
 use crate::checkpoint::log_name;
 
-/// Does what is done for a batch of events within its span and theirs.
+/// Runs the work for a batch of events within its span and theirs.
 pub(crate) async fn traced<T, E>(
     log: Log,
     items: &[Item],

@@ -1,4 +1,4 @@
-//! Large batches are written by several sessions side by side, each a share of the projections:
+//! Large batches are written by several sessions in parallel, each with a share of the projections:
 //! rows and position of each projection still change in one transaction.
 
 use std::cmp::Reverse;
@@ -14,17 +14,17 @@ use crate::batch::Group;
 use crate::connect::Connector;
 use crate::error::WriteError;
 
-/// Fewer events are sooner written in one transaction than in several.
+/// Fewer events are written faster in one transaction than in several.
 pub(crate) const LARGE: usize = 1_000;
 
 /// The sessions that write for one group.
 pub(crate) struct Writers {
     connector: Connector,
     log: Log,
-    /// How many there may be.
+    /// The maximum number of sessions.
     most: usize,
     first: PgConnection,
-    /// Opened when there is a large batch for them.
+    /// Opened when a large batch needs them.
     others: Vec<PgConnection>,
 }
 
@@ -43,13 +43,13 @@ impl Writers {
         })
     }
 
-    /// The session for all that is not a large batch.
+    /// The session for everything but large batches.
     pub(crate) fn first(&mut self) -> &mut PgConnection {
         &mut self.first
     }
 
-    /// Writes a batch. Where that fails, some projections of the group may have moved on and
-    /// others not: their positions have to be read anew.
+    /// Writes a batch. If that fails, some projections of the group may have moved on and others
+    /// not: their positions have to be reloaded.
     pub(crate) async fn write(
         &mut self,
         group: &mut Group,
@@ -71,7 +71,7 @@ impl Writers {
         Ok(())
     }
 
-    /// All are waited for, also where one fails, so that no session is left within a statement.
+    /// Waits for all, even if one fails, so that no session is left within a statement.
     async fn write_each(
         &mut self,
         shares: &mut [Group],
@@ -89,7 +89,7 @@ impl Writers {
     }
 }
 
-/// Deals out what has a weight, to `most` shares of about the same weight or fewer: the heaviest
+/// Distributes weighted items over at most `most` shares of about the same weight: the heaviest
 /// first, each to the share that is the lightest by then.
 fn deal<T>(mut weighed: Vec<(usize, T)>, most: usize) -> Vec<Vec<T>> {
     let heavy = weighed.iter().filter(|(weight, _)| *weight > 0).count();

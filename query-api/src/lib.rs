@@ -1,7 +1,7 @@
 //! HTTP out: reads and exports from the read models.
 //!
-//! Every read goes through `Reading`, which holds the proof that its caller may ask, waits for
-//! the position that the caller names, and gives the organization that every query filters by.
+//! Every read goes through `Reading`, which proves that the caller is authorized, waits for the
+//! position that the caller names, and supplies the organization that every query filters by.
 
 mod account;
 mod business;
@@ -44,7 +44,7 @@ use self::progress::Progress;
 pub use self::settings::QuerySettings;
 use self::state::State;
 
-/// Paths that take commands only.
+/// Paths that only accept commands.
 const COMMANDS: &[&str] = &[
     "/api/v1/circles",
     "/api/v1/circles/{id}/invites",
@@ -93,22 +93,22 @@ const COMMANDS: &[&str] = &[
     "/sos/{id}/resolve",
 ];
 
-/// What reads need.
+/// Dependencies of the query API.
 #[derive(Clone)]
 pub struct Dependencies {
-    /// Who may ask.
+    /// Authorizes callers.
     pub access: Access,
-    /// What positions are places in. Reads go on without it.
+    /// The log that positions refer to. Reads continue without it.
     pub log: EventLog,
     /// The read models, as a role that can only read.
     pub pool: PgPool,
-    /// The time in the names of files, and the month up to which trends go.
+    /// The time in file names, and the month at which trends end.
     pub clock: Arc<dyn Clock>,
-    /// How reads are answered.
+    /// Settings of reads.
     pub settings: QuerySettings,
 }
 
-/// Everything that can be read. It follows the projections for as long as the router is kept.
+/// Routes of all reads. The router follows the projections for as long as it is kept.
 pub fn router(dependencies: Dependencies) -> Router {
     routes(state_of(dependencies))
 }
@@ -149,7 +149,7 @@ fn routes(state: State) -> Router {
         .with_state(state)
 }
 
-/// What an organization's programs read with a key, and its staff on its pages with a session.
+/// Routes for an organization's programs, by key, and for its staff on its pages, by session.
 fn of_organizations() -> Router<State> {
     Router::new()
         .merge(account::router())
@@ -163,7 +163,7 @@ fn of_organizations() -> Router<State> {
         .merge(workflows::router())
 }
 
-/// Answers reads at an address of its own until `shutdown`.
+/// Serves reads at its own address until `shutdown`.
 pub async fn run(
     dependencies: Dependencies,
     http: &HttpSettings,

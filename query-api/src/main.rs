@@ -1,4 +1,4 @@
-//! `query-api` as a process of its own.
+//! `query-api` as a separate process.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
 async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependencies, Failure> {
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;
-    // Requests are counted in tables that the role of the reads cannot write.
+    // Requests are counted in tables that the read role cannot write.
     let counting = database::connect(&cli.database)?;
     let clock = Arc::new(SystemClock);
     let limits = cli.limits.clone();

@@ -1,5 +1,5 @@
-//! How far the projections are, kept in memory so that a read that waits for a position mostly
-//! need not ask.
+//! Progress of the projections, kept in memory so that a read that waits for a position rarely
+//! needs a query.
 
 mod follower;
 
@@ -17,14 +17,14 @@ use self::follower::Follower;
 
 macro_rules! projections {
     ($($name:ident = $text:literal in $log:ident),+ $(,)?) => {
-        /// A projection that reads come from.
+        /// A projection that serves reads.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Projection { $($name),+ }
 
         impl Projection {
             const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its name in the table of checkpoints, which is that of its first table.
+            /// Its name in the checkpoint table, which is that of its first table.
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
@@ -57,7 +57,7 @@ projections! {
     Deliveries = "deliveries" in Deliveries,
 }
 
-/// Whether the database answered when it was last asked.
+/// Whether the database answered the last query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Database {
     #[default]
@@ -66,7 +66,7 @@ enum Database {
     Away,
 }
 
-/// What is known of the projections.
+/// The known state of the projections.
 #[derive(Clone, Debug, Default)]
 struct Observed {
     database: Database,
@@ -84,7 +84,7 @@ impl Observed {
         self.database == Database::Away
     }
 
-    /// 503 where the database is away.
+    /// Returns a 503 error if the database is unavailable.
     fn check_database(&self) -> Result<(), HttpError> {
         if self.is_away() {
             return Err(HttpError::unavailable("the database is not available"));
@@ -92,8 +92,8 @@ impl Observed {
         Ok(())
     }
 
-    /// Takes what the projector told of some projections. Says `false` where that does not follow
-    /// from what is known of them, so that their positions have to be read.
+    /// Applies a notification of the projector. Returns `false` if it does not follow from the
+    /// known state, so that the positions have to be read.
     fn take(&mut self, moved: &Moved) -> bool {
         let mut follows = true;
         for projection in Projection::ALL {
@@ -101,7 +101,7 @@ impl Observed {
                 continue;
             }
             match &mut self.checkpoints[*projection as usize] {
-                // What was read meanwhile may be further than what is heard of now.
+                // A position read in the meantime may be later than the one notified now.
                 Some(known) if known.epoch == moved.epoch => {
                     known.sequence = known.sequence.max(moved.sequence);
                 }
@@ -114,7 +114,7 @@ impl Observed {
     fn has_reached(&self, position: Position, projections: &[Projection]) -> bool {
         projections
             .iter()
-            // Of another log's position a projection knows nothing.
+            // A projection knows nothing about positions of other logs.
             .filter(|projection| projection.log() == position.log())
             .all(|projection| {
                 self.checkpoints[*projection as usize].is_some_and(|checkpoint| {
@@ -125,7 +125,7 @@ impl Observed {
     }
 }
 
-/// Knows how far the projections are. Clones are the same.
+/// Knows the positions of the projections. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress(watch::Receiver<Observed>);
 
@@ -137,12 +137,12 @@ impl Progress {
         Self(receiver)
     }
 
-    /// 503 where the database is known to be away, without trying it.
+    /// Returns a 503 error if the database is known to be unavailable, without trying it.
     pub(crate) fn check_database(&self) -> Result<(), HttpError> {
         self.0.borrow().check_database()
     }
 
-    /// Whether the database answers with all that reads need.
+    /// Whether the database provides all that reads need.
     pub(crate) fn readiness(&self) -> Result<(), String> {
         match self.0.borrow().database {
             Database::There => Ok(()),
@@ -150,8 +150,8 @@ impl Progress {
         }
     }
 
-    /// How many events of a log, up to its end, the projection that is furthest behind has not
-    /// seen; `None` where that is not known.
+    /// Returns how many events of a log, up to its end, the projection with the largest lag has not
+    /// processed, or `None` if that is unknown.
     pub(crate) fn behind(&self, end: Position) -> Option<u64> {
         let known = self.0.borrow();
         let of_log = Projection::ALL.iter().filter(|p| p.log() == end.log());
@@ -177,8 +177,8 @@ impl Progress {
         let reached =
             receiver.wait_for(|known| known.is_away() || known.has_reached(position, projections));
         match timeout(patience, reached).await {
-            // To borrow what is borrowed here already would stop everything for ever where somebody
-            // waits to write between the two.
+            // Borrowing again what is already borrowed here would deadlock if a writer waits
+            // between the two borrows.
             Ok(Ok(known)) => known.check_database(),
             Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
                 "the read models have not reached Waypost-Min-Position yet; try again",
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than the whole takes many times over.
+    /// Many times longer than the whole test takes.
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn known(sequence: u64) -> Observed {
@@ -213,7 +213,7 @@ mod tests {
             projections: vec!["orders", "unheard_of"],
         };
         assert!(all.take(&told(1, 9)));
-        // What was read before it was heard of stands.
+        // A position that was read before the notification is kept.
         assert!(all.take(&told(1, 7)));
         let nine = "e00000001-9".parse().unwrap();
         assert!(all.has_reached(nine, &[Projection::Orders]));
@@ -228,8 +228,8 @@ mod tests {
         );
     }
 
-    /// Readers wait for each position while it is written, so that some hold what they waited for
-    /// when the next is to be written.
+    /// Readers wait for each position while it is written, so that some hold the previous one when
+    /// the next is to be written.
     async fn many_waits() {
         const POSITIONS: u64 = 20_000;
         let (sender, receiver) = watch::channel(known(0));
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// On a thread of its own: what stands still for ever cannot be ended.
+    /// On its own thread, because a deadlocked runtime cannot be stopped.
     #[test]
     fn those_who_wait_are_in_nobodys_way() {
         let (done, is_done) = mpsc::channel();

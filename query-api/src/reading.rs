@@ -1,4 +1,4 @@
-//! What a read is asked through.
+//! Extractors for reads.
 
 use access::{AccountToken, Authorized, Caller, Person, ScopeMarker};
 use axum::RequestPartsExt;
@@ -17,7 +17,7 @@ use crate::state::State;
 
 const MIN_POSITION: &str = "waypost-min-position";
 
-/// A read by a caller who may ask, that may have to wait for a position.
+/// A read by an authorized caller, which may have to wait for a position.
 ///
 /// The read models can only be reached through [`Reading::models`], so that no read forgets to
 /// wait, and every query takes the caller's organization from here.
@@ -26,53 +26,53 @@ pub(crate) struct Reading<S> {
     models: Models,
 }
 
-/// The same by a person, whose own queries begin with whom they may see.
+/// A read by a person, whose queries start from the persons that they may see.
 pub(crate) struct PersonalReading {
     caller: AccountToken,
     models: Models,
 }
 
-/// The way to the read models.
+/// Access to the read models.
 pub(crate) struct Models {
     least: Result<Vec<Position>, HttpError>,
     state: State,
 }
 
 impl<S> Reading<S> {
-    /// Whose data is read.
+    /// The organization whose data is read.
     pub(crate) fn org(&self) -> &OrgId {
         &self.caller.org
     }
 
-    /// Who asks.
+    /// The caller.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// How many records were found before.
+    /// The cached record counts.
     pub(crate) fn counts(&self) -> &Counts {
         self.models.counts()
     }
 
-    /// The read models, once the projections that are read from have reached the position that
-    /// the caller named.
+    /// Returns the read models once the projections that are read from have reached the position
+    /// that the caller named.
     pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
         self.models.reached(projections).await
     }
 }
 
 impl PersonalReading {
-    /// Who asks.
+    /// The account of the caller.
     pub(crate) fn account(&self) -> AccountId {
         self.caller.account_id
     }
 
-    /// The same with the token that they ask with.
+    /// The caller with their token.
     pub(crate) fn person(&self) -> &Person {
         &self.caller
     }
 
-    /// The read models, as in [`Reading::models`].
+    /// Returns the read models, as in [`Reading::models`].
     pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
         self.models.reached(projections).await
     }
@@ -86,7 +86,7 @@ impl Models {
         }
     }
 
-    /// How many records were found before.
+    /// The cached record counts.
     pub(crate) fn counts(&self) -> &Counts {
         &self.state.counts
     }
@@ -99,7 +99,7 @@ impl Models {
         Ok(&self.state.pool)
     }
 
-    /// The same behind a position that came another way than in the header.
+    /// Returns the read models after a position that was not sent in the header.
     pub(crate) async fn reached_after(
         &self,
         position: Option<&str>,
@@ -165,7 +165,7 @@ impl FromRequestParts<State> for ResourceId {
         let id: Result<Path<String>, PathRejection> = parts.extract().await;
         let Path(id) = id.map_err(|error| HttpError::bad_request(error.body_text()))?;
         if id.contains('\0') {
-            // Nothing has such an id, and Postgres refuses to look for one.
+            // No record has such an id, and Postgres rejects it in a query.
             return Err(HttpError::not_found("not found"));
         }
         Ok(Self(id))

@@ -1,4 +1,4 @@
-//! What every handler shares.
+//! State shared by all handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::pages::MapSettings;
 use crate::progress::Progress;
 use crate::search::Counts;
 
-/// What every handler shares; clones are the same. The read models are reached through
-/// [`Reading`](crate::reading::Reading) alone.
+/// State shared by all handlers, and by its clones. The read models are only reached through
+/// [`Reading`](crate::reading::Reading).
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) access: Access,
@@ -35,8 +35,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// How many events of a log the projection that is furthest behind has not seen; `None` where
-    /// that is not known.
+    /// Returns how many events of a log the projection with the largest lag has not processed, or
+    /// `None` if that is unknown.
     pub(crate) async fn behind(&self, log: Log) -> Option<u64> {
         self.progress.behind(self.log.end(log).await.ok()?)
     }

@@ -17,7 +17,7 @@ use crate::{
 pub enum Visibility {
     /// Part of the organization's public feed.
     Public,
-    /// A fact of Waypost's own that no feed shows.
+    /// An internal fact of Waypost that no feed shows.
     Internal,
 }
 
@@ -35,13 +35,13 @@ pub struct CatalogEntry {
 }
 
 impl CatalogEntry {
-    /// The type with its version as it stands in the log, such as `run.started.v1`.
+    /// The type with its version as stored in the log, such as `run.started.v1`.
     pub fn recorded_type(&self) -> String {
         recorded_type(self.name, self.version)
     }
 
-    /// The whole JSON Schema of the type's data, as it stands in `json/`: what is written is in
-    /// it, field for field.
+    /// The complete JSON Schema of the type's data, as stored in `json/`: it describes what is
+    /// written, field for field.
     pub fn json_schema(&self) -> Value {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let meta_schema = settings.meta_schema.clone();
@@ -65,7 +65,7 @@ fn recorded_type(name: &str, version: u16) -> String {
     format!("{name}.v{version}")
 }
 
-/// Why recorded bytes are not an event.
+/// Why recorded bytes cannot be decoded as an event.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// No such type, or a version that is newer than this program.
@@ -81,12 +81,12 @@ pub enum DecodeError {
     },
 }
 
-/// A business event of the user's own, written by a NOTIFY step.
+/// A business event that the user defines, written by a NOTIFY step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Custom {
     /// The name that follows `custom.`.
     pub name: String,
-    /// The data as it was given.
+    /// The data as given.
     pub data: Map<String, Value>,
 }
 
@@ -94,15 +94,15 @@ const CUSTOM: &str = "custom.";
 
 macro_rules! events {
     ($($(#[$doc:meta])* $variant:ident($data:ty) = $name:literal v $version:literal $visibility:ident),+ $(,)?) => {
-        /// Everything that can happen, each in the newest version of its type.
+        /// Every event, in the newest version of its type.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Event {
             $($(#[$doc])* $variant($data),)+
-            /// A business event of the user's own.
+            /// A business event that the user defines.
             Custom(Custom),
         }
 
-        /// Every published type but `custom.<name>`, whose data is the user's own.
+        /// Every published type except `custom.<name>`, whose data the user defines.
         pub const CATALOG: &[CatalogEntry] = &[$(CatalogEntry {
             name: $name,
             version: $version,
@@ -135,7 +135,7 @@ macro_rules! events {
                 }
             }
 
-            /// The event's data as JSON, as it stands in the log.
+            /// The event's data as JSON, as stored in the log.
             pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
                 match self {
                     $(Self::$variant(data) => serde_json::to_vec(data),)+
@@ -143,7 +143,7 @@ macro_rules! events {
                 }
             }
 
-            /// Reads recorded data, lifting older versions to the newest.
+            /// Decodes recorded data, lifting older versions to the newest.
             pub fn decode(recorded_type: &str, data: &[u8]) -> Result<Self, DecodeError> {
                 let wrong = |source| DecodeError::Data { name: recorded_type.to_owned(), source };
                 match recorded_type {
@@ -180,11 +180,11 @@ fn custom_name(recorded_type: &str) -> Option<&str> {
 }
 
 events! {
-    /// An organization came into being.
+    /// An organization was created.
     OrganizationCreated(organization::Created) = "organization.created" v 1 Internal,
     /// A person joined an organization's staff.
     OrganizationMemberAdded(organization::MemberAdded) = "organization.member_added" v 1 Internal,
-    /// A person belongs to an organization's staff no more.
+    /// A person no longer belongs to an organization's staff.
     OrganizationMemberRemoved(organization::MemberRemoved) = "organization.member_removed" v 1 Internal,
     /// Somebody was invited to an organization's staff.
     OrganizationMemberInvited(organization::MemberInvited) = "organization.member_invited" v 1 Internal,
@@ -196,7 +196,7 @@ events! {
     AccountRegistered(account::Registered) = "account.registered" v 1 Internal,
     /// A person named a phone number.
     AccountPhoneNamed(account::PhoneNamed) = "account.phone_named" v 1 Internal,
-    /// A person showed that they hold a phone number.
+    /// A person proved that they hold a phone number.
     AccountPhoneVerified(account::PhoneVerified) = "account.phone_verified" v 1 Internal,
     /// A person set another password.
     AccountPasswordChanged(account::PasswordChanged) = "account.password_changed" v 1 Internal,
@@ -216,35 +216,35 @@ events! {
     ClaimReleased(claim::Released) = "claim.released" v 1 Internal,
     /// An API key was made.
     KeyCreated(key::Created) = "key.created" v 2 Public,
-    /// An API key was withdrawn.
+    /// An API key was revoked.
     KeyRevoked(key::Revoked) = "key.revoked" v 1 Public,
     /// A named secret was given a value.
     SecretSet(secret::Set) = "secret.set" v 2 Internal,
     /// A workflow's definition was saved.
     WorkflowSaved(workflow::Saved) = "workflow.saved" v 2 Public,
-    /// A run of a workflow was asked for.
+    /// A run of a workflow was requested.
     WorkflowTriggered(workflow::Triggered) = "workflow.triggered" v 1 Public,
-    /// An event did not set a workflow off, for a bound or because its filter failed.
+    /// An event did not trigger a workflow, because of a bound or because its filter failed.
     WorkflowNotTriggered(workflow::NotTriggered) = "workflow.not_triggered" v 3 Public,
-    /// A runner took the run up.
+    /// A runner started the run.
     RunStarted(run::Started) = "run.started" v 1 Public,
     /// An attempt at a step began.
     RunStepStarted(run::StepStarted) = "run.step_started" v 1 Public,
     /// A step waits for an event.
     RunEventAwaited(run::EventAwaited) = "run.event_awaited" v 1 Internal,
-    /// A step ended well.
+    /// A step succeeded.
     RunStepSucceeded(run::StepSucceeded) = "run.step_succeeded" v 2 Public,
     /// An attempt at a step failed.
     RunStepFailed(run::StepFailed) = "run.step_failed" v 1 Public,
-    /// The run goes on only after a time.
+    /// The run continues only after a time.
     RunWaiting(run::Waiting) = "run.waiting" v 1 Public,
-    /// The run ended well.
+    /// The run succeeded.
     RunSucceeded(run::Succeeded) = "run.succeeded" v 1 Public,
-    /// The run ended in failure.
+    /// The run failed.
     RunFailed(run::Failed) = "run.failed" v 1 Public,
-    /// A run that had ended goes on from the steps that failed.
+    /// A run that had ended continues from the steps that failed.
     RunRetried(run::Retried) = "run.retried" v 1 Public,
-    /// The run was called off.
+    /// The run was cancelled.
     RunCancelled(run::Cancelled) = "run.cancelled" v 1 Public,
     /// A company was written for the first time.
     CompanyCreated(record::Company) = "company.created" v 1 Public,
@@ -282,7 +282,7 @@ events! {
     ClientUpdated(record::Client) = "client.updated" v 1 Public,
     /// A client was deleted.
     ClientDeleted(record::Deleted) = "client.deleted" v 1 Public,
-    /// A circle came into being.
+    /// A circle was created.
     CircleCreated(circle::Created) = "circle.created" v 1 Internal,
     /// Somebody can join a circle.
     CircleInviteMade(circle::InviteMade) = "circle.invite_made" v 1 Internal,
@@ -292,11 +292,11 @@ events! {
     CircleMemberLeft(circle::MemberLeft) = "circle.member_left" v 1 Public,
     /// A circle watches a place.
     CirclePlaceAdded(circle::PlaceAdded) = "circle.place_added" v 1 Internal,
-    /// A circle does not watch a place any more.
+    /// A circle no longer watches a place.
     CirclePlaceRemoved(circle::PlaceRemoved) = "circle.place_removed" v 1 Internal,
-    /// A person came to a place.
+    /// A person entered a place.
     PlaceEntered(presence::Crossing) = "place.entered" v 1 Public,
-    /// A person went from a place.
+    /// A person left a place.
     PlaceLeft(presence::Crossing) = "place.left" v 1 Public,
     /// A person called for help.
     SosTriggered(sos::Triggered) = "sos.triggered" v 1 Public,
@@ -316,27 +316,27 @@ events! {
     WebhookDeleted(webhook::Deleted) = "webhook.deleted" v 1 Public,
     /// A webhook endpoint was given a new secret.
     WebhookSecretRotated(webhook::SecretRotated) = "webhook.secret_rotated" v 1 Public,
-    /// Somebody wants deliveries made again.
+    /// A replay of deliveries was requested.
     WebhookReplayRequested(webhook::ReplayRequested) = "webhook.replay_requested" v 1 Internal,
-    /// Somebody tries a webhook endpoint out.
+    /// A test of a webhook endpoint was requested.
     WebhookTestRequested(webhook::TestRequested) = "webhook.test_requested" v 1 Internal,
-    /// A delivery that was asked for waits.
+    /// A delivery that was requested waits.
     DeliveryQueued(delivery::Queued) = "delivery.queued" v 1 Internal,
     /// An attempt to deliver ended.
     DeliveryAttempted(delivery::Attempted) = "delivery.attempted" v 1 Internal,
 }
 
-/// Fields that stand in the log but are nobody's business outside.
+/// Fields that are in the log but must not be shown outside.
 const HIDDEN_FIELDS: &[&str] = &["keySha256", "secret", "sealed", "audience"];
 
 impl Event {
-    /// The type with its version as it stands in the log, such as `run.started.v1`.
+    /// The type with its version as stored in the log, such as `run.started.v1`.
     pub fn recorded_type(&self) -> String {
         recorded_type(&self.name(), self.version())
     }
 
-    /// What is personal in a public event: a JSON object, sealed under the account, whose fields
-    /// stand beside the others outside ([`Self::public_data`] leaves them out).
+    /// The personal part of a public event: a JSON object, sealed under the account, whose fields
+    /// are shown beside the others outside ([`Self::public_data`] leaves them out).
     pub fn personal(&self) -> Option<(AccountId, &Sealed)> {
         match self {
             Self::LocationUpdated(data) => Some((data.user_id, &data.sealed)),

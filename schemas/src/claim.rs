@@ -1,8 +1,8 @@
 //! Events of a claim: uniqueness kept by the log itself.
 //!
 //! A claim's stream is named by a keyed hash of the value, and its last event says whether the
-//! value is held. Both kinds are appended with the last sequence expected, so that of two who
-//! reach for one value only one gets it.
+//! value is held. Both kinds are appended with an expected last sequence, so that of two
+//! concurrent claims of one value only one succeeds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What surrounds an event: where it belongs, who caused it, when it was written.
+//! The envelope of an event: where it belongs, who caused it, when it was written.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use crate::{AccountId, Event, EventId, OrgId};
 
-/// The streams of the log. They differ in volume and in how long they live.
+/// The streams of the log. They differ in volume and retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Log {
-    /// Every fact but positions, in one order, for ever.
+    /// Every fact except positions and delivery attempts, in one order, for ever.
     Events,
     /// Persons' positions, for 90 days by default.
     Locations,
@@ -29,7 +29,7 @@ macro_rules! aggregate_types {
             /// Every kind.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The kind as it stands in a subject.
+            /// The kind as written in a subject.
             pub const fn token(self) -> &'static str {
                 match self { $(Self::$name => $token),+ }
             }
@@ -47,7 +47,7 @@ aggregate_types! {
     Organization = "org" in Events,
     /// A person's account.
     Account = "account" in Events,
-    /// A value that only one may hold, such as an e-mail address.
+    /// A value that only one holder may have, such as an e-mail address.
     Claim = "claim" in Events,
     /// An API key.
     Key = "key" in Events,
@@ -75,11 +75,11 @@ aggregate_types! {
     Circle = "circle" in Events,
     /// One person at one place of one circle.
     Presence = "presence" in Events,
-    /// A call for help; one that an organization may see stands in its part of the log as well.
+    /// A call for help; one that an organization may see is in its part of the log as well.
     Sos = "sos" in Events,
     /// A person's positions.
     Track = "track" in Locations,
-    /// What one event or run from outside was not allowed to lead to any more.
+    /// What one event or run from outside was no longer allowed to cause.
     Cause = "cause" in Events,
     /// One event on its way to one webhook endpoint.
     Delivery = "delivery" in Deliveries,
@@ -91,16 +91,16 @@ pub const SYSTEM_ORG: &str = "_";
 /// An aggregate's own stream of events: the unit of consistency.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
-    /// Whose aggregate it is.
+    /// The organization it belongs to.
     pub org: OrgId,
     /// Its kind.
     pub aggregate: AggregateType,
-    /// Its id, as it was given (it may hold any characters).
+    /// Its id, as given (it may contain any characters).
     pub id: String,
 }
 
 impl StreamId {
-    /// Names an aggregate.
+    /// Identifies an aggregate.
     pub fn new(org: &OrgId, aggregate: AggregateType, id: impl Into<String>) -> Self {
         Self {
             org: org.clone(),
@@ -129,7 +129,7 @@ impl StreamId {
 }
 
 impl fmt::Display for StreamId {
-    /// `contact/abc`: the form that stands in `ce-subject` and in the public feed.
+    /// `contact/abc`: the form used in `ce-subject` and in the public feed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.aggregate.token(), self.id)
     }
@@ -140,7 +140,7 @@ impl fmt::Display for StreamId {
 pub struct Traceparent(String);
 
 impl Traceparent {
-    /// Takes a header value if it has the form `00-<32 hex>-<16 hex>-<2 hex>` and names a trace.
+    /// Parses a header value of the form `00-<32 hex>-<16 hex>-<2 hex>` that names a trace.
     pub fn parse(value: &str) -> Option<Self> {
         let mut parts = value.split('-');
         let hex = |part: Option<&str>, len: usize| {
@@ -164,7 +164,7 @@ impl Traceparent {
         Self::new(trace, span, true)
     }
 
-    /// A span of a trace, and whether somebody records it.
+    /// A span of a trace, and whether it is recorded.
     pub fn new(trace: u128, span: u64, is_sampled: bool) -> Self {
         let (trace, span, flags) = (trace.max(1), span.max(1), u8::from(is_sampled));
         Self(format!("00-{trace:032x}-{span:016x}-{flags:02x}"))
@@ -185,12 +185,12 @@ impl Traceparent {
         &self.0[36..52]
     }
 
-    /// Whether whoever began it records the trace.
+    /// Whether the party that started the trace records it.
     pub fn is_sampled(&self) -> bool {
         u8::from_str_radix(&self.0[53..], 16).is_ok_and(|flags| flags & 1 == 1)
     }
 
-    /// The same trace under another span, for what is sent on.
+    /// The same trace under another span, to pass on.
     #[must_use]
     pub fn with_span(&self, span: u64) -> Self {
         Self(format!(
@@ -202,25 +202,25 @@ impl Traceparent {
     }
 }
 
-/// Why an event is there: the request or event that led to it.
+/// Why an event was written: the request or event that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Common to all that follows from one request.
+    /// Shared by everything that follows from one request.
     pub correlation_id: Option<String>,
     /// The event or request that directly led to this event.
     pub causation_id: Option<String>,
     /// The trace this event belongs to.
     pub traceparent: Option<Traceparent>,
-    /// How many runs that an event set off lie between this event and the request from outside.
+    /// The number of event-triggered runs between this event and the request from outside.
     pub hops: u8,
-    /// What runs that set each other off go back to; nothing where none lies before this event but
-    /// the one in whose stream it stands.
+    /// The origin of runs that trigger each other; `None` where no run precedes this event except
+    /// the one whose stream it is in.
     pub cause: Option<Cause>,
-    /// Who or what wrote it, as [`Actor`] has it; not told where that is nobody outside.
+    /// Who or what wrote it (see [`Actor`]); `None` where that is nobody outside.
     pub actor: Option<Actor>,
 }
 
-/// Who or what wrote an event. An id each, never a name: names change, and persons are forgotten.
+/// Who or what wrote an event. Always an id, never a name: names change, and persons are forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// A request with this API key.
@@ -245,7 +245,7 @@ impl fmt::Display for Actor {
 }
 
 impl Actor {
-    /// Reads what [`Self`] displays; nothing else.
+    /// Parses only what [`Self`] displays.
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once(':') {
             None if text == "operator" => Some(Self::Operator),
@@ -257,23 +257,23 @@ impl Actor {
     }
 }
 
-/// The event or run from outside that runs which set each other off go back to. What it may lead
-/// to is bounded, so it is counted.
+/// The event or run from outside from which a chain of runs originates. The runs that it may
+/// cause are bounded, so they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The event that came from outside, or the run that was begun from there.
+    /// The event that came from outside, or the run that was started from there.
     pub id: Uuid,
-    /// How many runs it had led to when this one was set off.
+    /// How many runs it had caused when this one was triggered.
     pub runs: u32,
 }
 
 impl Cause {
-    /// That nothing has come of yet.
+    /// A cause that has not led to any run yet.
     pub const fn new(id: Uuid) -> Self {
         Self { id, runs: 0 }
     }
 
-    /// What an event goes back to that is part of a run or follows from one.
+    /// The cause of an event that is part of a run or follows from one.
     pub fn of(recorded: &Recorded) -> Option<Self> {
         recorded.context.cause.or_else(|| {
             let of_run = recorded.stream.aggregate == AggregateType::Run;
@@ -281,15 +281,15 @@ impl Cause {
         })
     }
 
-    /// A run that was begun from outside.
+    /// A run that was started from outside.
     pub fn of_run(id: &str) -> Self {
-        // Every id that Waypost gives is one.
+        // Every id that Waypost assigns is a UUID.
         Self::new(Uuid::try_parse(id).unwrap_or_default())
     }
 }
 
 impl Context {
-    /// The context of what follows from `cause`.
+    /// The context of an event that follows from `cause`.
     pub fn caused_by(cause: &Recorded) -> Self {
         Self {
             correlation_id: cause
@@ -306,20 +306,20 @@ impl Context {
     }
 }
 
-/// The trace of a command's `Idempotency-Key` on the events it led to. Both are keyed hashes:
-/// neither the key nor the body can be read from the log.
+/// A command's `Idempotency-Key`, as recorded on the events it led to. Both fields are keyed
+/// hashes, so the key and the body cannot be read from the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Names the caller's key.
+    /// Identifies the caller's key.
     pub key: String,
-    /// Names the request's path and body.
+    /// Identifies the request's path and body.
     pub fingerprint: String,
 }
 
 /// An event that has been decided but not yet appended.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// Its name, chosen before the first attempt to append it.
+    /// Its id, chosen before the first attempt to append it.
     pub id: EventId,
     /// When it was decided.
     pub time: DateTime<Utc>,
@@ -327,18 +327,18 @@ pub struct NewEvent {
     pub event: Event,
     /// What led to it.
     pub context: Context,
-    /// The receipt of the command, where it came with an `Idempotency-Key`.
+    /// The receipt of the command, if it came with an `Idempotency-Key`.
     pub receipt: Option<Receipt>,
 }
 
-/// An event as it stands in the log.
+/// An event as stored in the log.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Its sequence in its stream of the log.
     pub sequence: u64,
     /// The aggregate it belongs to.
     pub stream: StreamId,
-    /// Its name.
+    /// Its id.
     pub id: EventId,
     /// When it was decided.
     pub time: DateTime<Utc>,

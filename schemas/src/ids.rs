@@ -1,4 +1,4 @@
-//! Identifiers, each its own type so that one cannot stand where another is meant.
+//! Identifiers, each its own type so that one cannot be used in place of another.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ macro_rules! text_ids {
         pub struct $name(String);
 
         impl $name {
-            /// Takes an id as it was given.
+            /// Wraps an id as given.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into())
             }

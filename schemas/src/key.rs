@@ -24,7 +24,7 @@ const OPERATOR: &str = "operator";
 const OWNER: &str = "owner";
 
 impl Giver {
-    /// The giver as it stands in events and lists.
+    /// The giver as written in events and lists.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Operator => OPERATOR,

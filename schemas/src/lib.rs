@@ -1,4 +1,4 @@
-//! The events of Waypost: what may stand in the log, in which shape, for ever.
+//! The events of Waypost: what may be written to the log, in which shape, for ever.
 //!
 //! A published type never changes. A new shape is a new version with an upcaster from the one
 //! before ([`upcast`]); recorded samples of every version under `samples/` must decode for ever,

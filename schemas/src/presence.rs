@@ -1,5 +1,4 @@
-//! Events of a person at a place that a circle watches. They stand in the circle's part of the
-//! log.
+//! Events of a person at a place that a circle watches. They are in the circle's part of the log.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Events of a call for help. One that an organization may see stands in its part of the log too,
-//! written along with the person's own.
+//! Events of a call for help. One that an organization may see is in its part of the log too,
+//! written together with the person's own.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub struct Answered {
     /// Who called.
     pub user_id: AccountId,
     /// Who answered: one of the audience, or the caller.
-    // Or one of the staff of an organization that was told; the published schema keeps its words.
+    // Or a staff member of an alerted organization; the published schema keeps its wording.
     pub by: AccountId,
     /// Who was alerted.
     pub audience: Vec<AccountId>,

@@ -13,7 +13,7 @@ pub(crate) struct Upcaster {
 
 /// Every upcaster; a type with three versions has two.
 pub(crate) const UPCASTERS: &[Upcaster] = &[
-    // Who gave a key was not written down: such a key is bound to no other.
+    // The first version did not record who gave a key: such a key depends on no other.
     Upcaster {
         from: "key.created.v1",
         to: "key.created.v2",
@@ -24,7 +24,7 @@ pub(crate) const UPCASTERS: &[Upcaster] = &[
             data
         },
     },
-    // Before there were conditions and waits, every step went on by `next`.
+    // Before there were conditions and waits, every step continued by `next`.
     Upcaster {
         from: "run.step_succeeded.v1",
         to: "run.step_succeeded.v2",
@@ -46,19 +46,19 @@ pub(crate) const UPCASTERS: &[Upcaster] = &[
             data
         },
     },
-    // The second version has further reasons; what the first could say reads the same.
+    // The second version adds reasons; data of the first is read unchanged.
     Upcaster {
         from: "workflow.not_triggered.v1",
         to: "workflow.not_triggered.v2",
         lift: std::convert::identity,
     },
-    // The third version tells of matches and schedules too; what the second could say reads the same.
+    // The third version adds matches and schedules; data of the second is read unchanged.
     Upcaster {
         from: "workflow.not_triggered.v2",
         to: "workflow.not_triggered.v3",
         lift: std::convert::identity,
     },
-    // The second version has further types of step; what the first could say reads the same.
+    // The second version adds types of step; data of the first is read unchanged.
     Upcaster {
         from: "workflow.saved.v1",
         to: "workflow.saved.v2",
@@ -66,10 +66,10 @@ pub(crate) const UPCASTERS: &[Upcaster] = &[
     },
 ];
 
-/// The newest version of recorded data, or `None` where no upcaster knows the type.
+/// Lifts recorded data to the newest version, or returns `None` if no upcaster knows the type.
 ///
 /// # Errors
-/// Where `data` is not JSON.
+/// If `data` is not JSON.
 pub(crate) fn lift(
     upcasters: &[Upcaster],
     recorded_type: &str,

@@ -1,4 +1,4 @@
-//! Events of workflows: their definitions, and what sets them off.
+//! Events of workflows: their definitions, and what triggers them.
 
 mod step_type;
 
@@ -71,7 +71,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The ways that lead on from it, with the steps that follow on each.
+    /// The ways that lead out of it, with the steps that follow on each.
     pub fn ways(&self) -> Vec<(Way, &[StepId])> {
         match &self.action {
             Action::Condition(condition) => vec![
@@ -229,7 +229,7 @@ pub struct Record {
     pub data: Map<String, Value>,
 }
 
-/// Writes whole seconds without a fraction, as they were given.
+/// Writes whole seconds without a fraction, as given.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde asks for a reference"
@@ -368,7 +368,7 @@ pub enum WhyNot {
 }
 
 impl WhyNot {
-    /// Its name outside.
+    /// Its external name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hops => "hops",

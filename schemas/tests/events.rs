@@ -1,4 +1,4 @@
-//! Events that no sample foresees.
+//! Events that no sample covers.
 
 use proptest::prelude::*;
 use schemas::{CATALOG, DecodeError, Event, Traceparent, Visibility};

@@ -2,8 +2,8 @@
 //!
 //! `published.sha256` lists what has been published, in the form of `sha256sum`. `UPDATE_SCHEMAS=1
 //! cargo test -p schemas` writes the schemas of new types and versions and adds them to the list;
-//! it never rewrites what is listed. `docs/how-to/add-an-event-version.md` says how a type gets a new
-//! version.
+//! it never rewrites what is listed. `docs/how-to/add-an-event-version.md` explains how a type gets
+//! a new version.
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn read_committed() -> BTreeMap<String, String> {
     entries.map(|entry| file(entry.unwrap())).collect()
 }
 
-/// The digests of published files by their names.
+/// The digests of published files by name.
 fn read_published() -> BTreeMap<String, String> {
     let text = fs::read_to_string(list()).unwrap();
     let line = |line: &str| {
@@ -61,7 +61,7 @@ fn digest(text: &str) -> String {
     })
 }
 
-/// What is committed and what is published, after the update where one is asked for.
+/// The committed and the published schemas, after the update if one is requested.
 static STATE: LazyLock<(BTreeMap<String, String>, BTreeMap<String, String>)> =
     LazyLock::new(|| {
         if std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1") {

@@ -1,7 +1,7 @@
 //! What was recorded once must decode for ever.
 //!
-//! `samples/<type>.v<n>.json` holds data of that version as it stands in logs. Samples are only
-//! ever added.
+//! `samples/<type>.v<n>.json` holds data of that version as stored in logs. Samples are only ever
+//! added.
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use std::collections::BTreeSet;

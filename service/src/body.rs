@@ -1,4 +1,4 @@
-//! Bodies in: bounded, JSON, with errors that name the place.
+//! Request bodies: bounded, JSON, with errors that name the place.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,11 +14,11 @@ use crate::{Client, HttpError};
 /// The largest body of one object.
 pub const MAX_JSON_BYTES: usize = 1024 * 1024;
 
-/// How much of a body that is too large is read and thrown away, so that a client which writes
-/// all before it reads gets to see the answer.
+/// How much of a body that is too large is read and discarded, so that a client which writes
+/// everything before it reads still sees the response.
 const DRAIN_BYTES: usize = 8 * 1024 * 1024;
 
-/// Whether the content type is JSON's (`application/json` or `application/<x>+json`).
+/// Whether the content type is JSON (`application/json` or `application/<x>+json`).
 pub fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return false;
@@ -34,11 +34,11 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// How long a client waits before it tries again, where too many bodies are being read.
+/// How long a client should wait before it retries while too many bodies are being read.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// Reads a whole body of at most `limit` bytes: 413 for a larger one, 400 for one that breaks off,
-/// 408 for one that comes too slowly, 503 where the process holds all that it may of bodies.
+/// Reads a whole body of at most `limit` bytes: 413 for a larger one, 400 for one that ends early,
+/// 408 for one that arrives too slowly, 503 if the process has no memory left for bodies.
 pub async fn read(request: Request, limit: usize) -> Result<Bytes, HttpError> {
     let announced = request
         .headers()
@@ -55,7 +55,7 @@ pub async fn read(request: Request, limit: usize) -> Result<Bytes, HttpError> {
     })
 }
 
-/// Room for what has come of a request's body, none at first; `None` for a router that is asked
+/// Memory reservation for a request's body, empty at first; `None` for a router that is called
 /// directly, without a connection.
 pub fn room(request: &Request) -> Option<Held> {
     request.extensions().get::<Client>().map(Client::room)
@@ -118,7 +118,7 @@ fn broken_off(error: axum::Error) -> HttpError {
     }
 }
 
-/// Whether this was the reason for which a body broke off.
+/// Whether this error is the reason why a body ended early.
 fn came_too_slowly(error: &axum::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -130,13 +130,13 @@ fn came_too_slowly(error: &axum::Error) -> bool {
     false
 }
 
-/// 503: the process holds all that it may of bodies.
+/// 503: the process has no memory left for bodies.
 pub fn no_room() -> HttpError {
     HttpError::unavailable(format!("{Full}; try again in a few seconds"))
         .with_header(header::RETRY_AFTER, RETRY_AFTER)
 }
 
-/// Reads JSON into its type; an error names the place, such as `steps[2].url: …`.
+/// Parses JSON; an error names the place, such as `steps[2].url: …`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HttpError> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| describe(&error))?;
@@ -146,7 +146,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HttpError> {
 
 fn describe(error: &serde_path_to_error::Error<serde_json::Error>) -> HttpError {
     let place = error.path().to_string();
-    // The form of JSON, but no number that there is.
+    // Valid JSON syntax, but not a representable number.
     if place != "." && error.inner().to_string().starts_with("number out of range") {
         return HttpError::bad_request(format!("{place}: must be a finite number"));
     }

@@ -1,4 +1,4 @@
-//! Who is at the other end: the one place that decides whether a proxy is believed.
+//! The client's address: the one place that decides whether a proxy is trusted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::memory::{Held, Memory};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The client of a request; an extension of each that came over a connection of [`crate::serve`].
+/// The client of a request; an extension of each request received by [`crate::serve`].
 #[derive(Clone)]
 pub struct Client {
     address: IpAddr,
@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Whose request it is that came from `peer` with these headers.
+    /// Determines the client of a request that came from `peer` with these headers.
     pub(crate) fn of(
         peer: SocketAddr,
         headers: &HeaderMap,
@@ -32,12 +32,12 @@ impl Client {
         }
     }
 
-    /// The client's address: the other end of the connection, or what trusted proxies say of it.
+    /// The client's address: the peer of the connection, or what trusted proxies report.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Room for bytes of this client's that have to wait in memory, none at first.
+    /// Memory reservation for bytes of this client, empty at first.
     pub(crate) fn room(&self) -> Held {
         Memory::room(&self.memory, one_client(self.address))
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Whoever has one IPv6 address has a /64 of them.
+/// A client with one IPv6 address has its whole /64.
 pub(crate) fn one_client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
@@ -57,8 +57,8 @@ pub(crate) fn one_client(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Walks back from the connection through the proxies that are trusted: the first address that is
-/// none of theirs is the client's, whatever that client itself has written before it.
+/// Walks back from the connection through the trusted proxies: the first address that is not one of
+/// them is the client's, whatever the client itself has written before it.
 fn client(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
     let mut client = peer.to_canonical();
     if !trusted.contains(client) {
@@ -79,7 +79,7 @@ fn client(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
     client
 }
 
-/// Ranges of addresses with commas or spaces between; nothing at all is none.
+/// Address ranges, separated by commas or spaces; may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(Vec<Network>);
 
@@ -100,7 +100,7 @@ impl FromStr for Networks {
     }
 }
 
-/// A range of addresses, such as `10.0.0.0/8`; an address alone is a range of one.
+/// A range of addresses, such as `10.0.0.0/8`; a single address is a range of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
     base: u128,
@@ -134,7 +134,7 @@ impl FromStr for Network {
     }
 }
 
-/// IPv4 addresses stand where IPv6 maps them.
+/// IPv4 addresses are mapped to IPv6.
 fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),

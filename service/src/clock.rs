@@ -1,4 +1,4 @@
-//! Time, passed in so that windows, tokens and timers can be tested.
+//! The clock, passed in so that windows, tokens and timers can be tested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// What tells the time.
+/// A source of the current time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 }
 
@@ -24,21 +24,21 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved; clones show the same time.
+/// A clock that only moves when it is advanced; clones show the same time.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     microseconds: Arc<AtomicI64>,
 }
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// Creates a clock that shows `now`.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self {
             microseconds: Arc::new(AtomicI64::new(now.timestamp_micros())),
         }
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.microseconds.fetch_add(by, Ordering::SeqCst);

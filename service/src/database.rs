@@ -1,4 +1,4 @@
-//! Pools of connections to Postgres, and its migrations.
+//! Connection pools for Postgres, and its migrations.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use sqlx::{Connection, PgPool};
 
 use crate::settings::{DatabaseSettings, MissingSetting, Secret};
 
-/// A connection that was idle for longer is tried before it is used.
+/// A connection that was idle for longer is pinged before it is used.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 
-/// Why no pool could be made.
+/// An error when creating a pool.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// No address was given.
     #[error(transparent)]
     Missing(#[from] MissingSetting),
-    /// The address is not one of Postgres.
+    /// The address is not a Postgres address.
     #[error("{setting} is not a Postgres address: {source}")]
     Address {
         /// The variable that holds it.
@@ -28,14 +28,15 @@ pub enum DatabaseError {
     },
 }
 
-/// A pool that may write. It connects when first used, so that a service starts without Postgres.
+/// Creates a pool that may write. It connects when first used, so that a service starts without
+/// Postgres.
 pub fn connect(settings: &DatabaseSettings) -> Result<PgPool, DatabaseError> {
     let url = settings.required_url()?;
     let options = address("DATABASE_URL", url)?;
     Ok(pool(settings, settings.connections, options, &[]))
 }
 
-/// A pool for the role that can only read. Where none is named, the writing role is used, with
+/// Creates a pool for the read-only role. If none is configured, the writing role is used, with
 /// every transaction declared read-only.
 pub fn connect_read_only(settings: &DatabaseSettings) -> Result<PgPool, DatabaseError> {
     let options = match settings.read_url() {
@@ -83,17 +84,17 @@ fn pool(
         .connect_lazy_with(options)
 }
 
-/// Brings the database to the newest layout. Several processes may call this at once.
+/// Migrates the database to the newest schema. Several processes may call this at once.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     sqlx::migrate!("../migrations").run(pool).await
 }
 
-/// Whether the database is away or overwhelmed, so that trying again later may help.
+/// Whether the database is unavailable or overloaded, so that a retry may help.
 pub fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
-        // A server that dies in the middle of a conversation leaves half of it.
+        // A server that dies in the middle of a message leaves half of it.
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
@@ -103,9 +104,9 @@ pub fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// By the classes of SQLSTATE: connection failures, a transaction that gave way to others, no
-/// connection, memory or disk left, a server that starts or stops or a statement that took too
-/// long, and failures of the machine below.
+/// Decides by the class of the SQLSTATE: connection failures, a transaction rolled back in favour
+/// of others, no connection, memory or disk left, a server that is starting or stopping or a
+/// statement that timed out, and system errors.
 fn means_away(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58")) || code == "55P03"
 }
@@ -117,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of a server that gives this answer and hangs up.
+    /// The error from a server that sends this response and hangs up.
     async fn asked(answer: &'static [u8]) -> sqlx::Error {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Where requests come in and answers go out.
+//! The HTTP edge: what every request and response passes through.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use crate::error::{Cause, INTERNAL};
 use crate::telemetry::REQUEST_DURATION;
 use crate::{HttpError, RequestContext, health};
 
-/// Error texts longer than this are not the extractors' own and stay as they are.
+/// Error texts longer than this do not come from the extractors and are kept as they are.
 const MAX_ERROR_TEXT: usize = 64 * 1024;
 
-/// Wraps the whole router of a process, once: the request's trace in and out, its log line and
-/// its metrics, a panic as 500, and every error as `{"error": "<message>"}`, those of unknown
-/// paths, wrong methods and the framework's extractors too.
+/// Wraps the whole router of a process, once: the request's trace in and out, its log line and its
+/// metrics, a panic as 500, and every error as `{"error": "<message>"}`, including those for
+/// unknown paths, wrong methods and the framework's extractors.
 pub fn edge(router: Router) -> Router {
     router.layer(from_fn(observe))
 }
@@ -58,12 +58,12 @@ async fn observe(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a route is only asked to see how the process is: that would be most of all traces.
+/// Whether a route is only for monitoring: those would be most of all traces.
 fn is_watching(route: &MatchedPath) -> bool {
     [health::READY, health::ALIVE, health::METRICS].contains(&route.as_str())
 }
 
-/// What a span says of a request: nothing that its sender wrote.
+/// Sets a request's attributes on its span: nothing that the client wrote.
 fn note(
     span: &traces::Span,
     method: &Method,
@@ -87,14 +87,14 @@ fn note(
     }
 }
 
-/// The panic itself is logged by the process' panic hook, where its place is known.
+/// The panic itself is logged by the process's panic hook, which knows its location.
 fn panicked() -> Response {
     HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL)
         .with_cause("the handler panicked")
         .into_response()
 }
 
-/// Puts errors that are bare text or nothing at all into the shape of all errors.
+/// Turns errors that are bare text or empty into the common error format.
 async fn in_one_shape(response: Response, method: &Method, route_known: bool) -> Response {
     let status = response.status();
     let an_error = status.is_client_error() || status.is_server_error();
@@ -155,7 +155,7 @@ fn report(
         .extensions()
         .get::<Cause>()
         .map(tracing::field::display);
-    // Whoever asks whether the system is ready is told that it is not: nothing has failed.
+    // `/readyz` answers 503 while the system is not ready; that is not a failure.
     if status.is_server_error() && route != health::READY {
         tracing::error!(
             %method, route, status = status.as_u16(), duration_ms, trace_id, org, cause,
@@ -169,7 +169,7 @@ fn report(
     }
 }
 
-/// Methods are the client's to choose; metrics must not grow with its imagination.
+/// Clients choose methods freely; the number of metrics must stay bounded.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

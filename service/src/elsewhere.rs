@@ -1,13 +1,13 @@
-//! Paths that another service answers.
+//! Paths served by another service.
 
 use axum::Router;
 use axum::routing::MethodRouter;
 
-/// Routes that take no method at all. Where services run as processes of their own, a request
-/// finds its process by its method; one that comes to the wrong process has the method wrong and
-/// not the path, as it would with all services in one process.
+/// Routes without any method. If services run as separate processes, a request is routed to its
+/// process by its method; one that reaches the wrong process has the wrong method, not the wrong
+/// path, as it would with all services in one process.
 ///
-/// What is there for keys is there under `/dashboard` for an organization's pages, too.
+/// Paths for keys also exist under `/dashboard` for an organization's pages.
 pub fn answered_elsewhere(paths: &[&str]) -> Router {
     let on_pages = paths.iter().filter(|path| path.starts_with("/api/"));
     let on_pages = on_pages.map(|path| format!("/dashboard{path}"));

@@ -1,4 +1,4 @@
-//! The one shape of every error that a client sees.
+//! The common format of every error that a client sees.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,26 +11,26 @@ use axum::response::{IntoResponse, Response};
 
 use crate::database;
 
-/// An answer that says what went wrong: `{"error": "<message>"}`.
+/// An error response: `{"error": "<message>"}`.
 ///
-/// The message is for the client. What must not leave the house goes into the cause, which the
-/// edge logs once, beside the trace id that the client got.
+/// The message is for the client. Details that the client must not see go into the cause, which the
+/// edge logs once, with the trace id that the client got.
 #[derive(Clone, Debug)]
 pub struct HttpError {
-    /// The answer's status.
+    /// The status of the response.
     pub status: StatusCode,
-    /// What the client reads.
+    /// The message for the client.
     pub message: Cow<'static, str>,
     headers: Option<Box<HeaderMap>>,
     cause: Option<Cause>,
 }
 
-/// What led to an error; rides on the answer as an extension from the handler to the edge.
+/// The cause of an error; carried as an extension of the response from the handler to the edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause(pub(crate) Arc<dyn Error + Send + Sync>);
 
 impl fmt::Display for Cause {
-    /// The error and all that it came from.
+    /// Writes the error and its chain of sources.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = self.0.source();
@@ -43,7 +43,7 @@ impl fmt::Display for Cause {
 }
 
 impl HttpError {
-    /// An error with this status and message.
+    /// Creates an error with this status and message.
     pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status,
@@ -58,56 +58,55 @@ impl HttpError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// 401: nobody known is asking.
+    /// 401: the caller is not authenticated.
     pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, message)
             .with_header(axum::http::header::WWW_AUTHENTICATE, BEARER)
     }
 
-    /// 403: known, but not allowed.
+    /// 403: authenticated, but not allowed.
     pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, message)
     }
 
-    /// 404: no such thing.
+    /// 404: not found.
     pub fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// 409: at odds with what is already there.
+    /// 409: conflicts with the current state.
     pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::CONFLICT, message)
     }
 
-    /// 503: something that this needs is away; trying again later may help, where nothing else is
-    /// said in a second.
+    /// 503: a dependency is unavailable; a retry may help, after a second unless stated otherwise.
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
         let soon = HeaderValue::from_static("1");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
             .with_header(axum::http::header::RETRY_AFTER, soon)
     }
 
-    /// 500: nobody expected this. The client learns nothing of the source but the trace id in
-    /// the answer's `traceparent`, under which the source is logged.
+    /// 500: an unexpected error. Of its source the client sees only the trace id in the response's
+    /// `traceparent`, under which it is logged.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL).with_cause(source)
     }
 
-    /// The same error with another status, for an API whose list of statuses is shorter.
+    /// Changes the status, for an API whose list of statuses is shorter.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.get_or_insert_default().insert(name, value);
         self
     }
 
-    /// Keeps what led to this error for the log.
+    /// Keeps the cause of this error for the log.
     #[must_use]
     pub fn with_cause(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.cause = Some(Cause(Arc::from(source.into())));
@@ -115,7 +114,7 @@ impl HttpError {
     }
 }
 
-/// What a client reads where the reason must not be told.
+/// The message for a client that must not learn the reason.
 pub(crate) const INTERNAL: &str = "internal error; the trace id in traceparent identifies it";
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
@@ -132,7 +131,7 @@ impl Error for HttpError {
 }
 
 impl From<sqlx::Error> for HttpError {
-    /// 503 where the database is away, 500 for all else.
+    /// 503 if the database is unavailable, 500 for everything else.
     fn from(error: sqlx::Error) -> Self {
         if database::is_unavailable(&error) {
             Self::unavailable("the database is not available").with_cause(error)

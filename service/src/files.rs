@@ -1,11 +1,11 @@
-//! How many files, and with them connections, the process may have open.
+//! The limit of open files, and with it of connections, of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are kept for everything but clients' connections, at least.
+/// Minimum number of files reserved for everything but client connections.
 const KEPT: u64 = 256;
 
-/// Raises the process' own limit of open files as far as the system lets it.
+/// Raises the process's own limit of open files as far as the system allows.
 pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -20,8 +20,8 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// How many connections may be taken where so many are wished for: a quarter of the files stays
-/// for what else is opened, or nobody could be answered.
+/// How many connections may be accepted of the wanted number: a quarter of the files stays reserved
+/// for everything else, without which no request could be answered.
 pub(crate) fn connections_within_limit(wished: usize) -> usize {
     let Some(files) = getrlimit(Resource::Nofile).current else {
         return wished;

@@ -18,25 +18,25 @@ use serde::Serialize;
 use crate::settings::Secret;
 use crate::{HttpError, telemetry};
 
-/// Where the readiness is told.
+/// Path of the readiness check.
 pub(crate) const READY: &str = "/readyz";
-/// Where it is told that the process is alive.
+/// Path of the liveness check.
 pub(crate) const ALIVE: &str = "/healthz";
-/// Where the metrics are.
+/// Path of the metrics.
 pub(crate) const METRICS: &str = "/metrics";
-/// How long one check may take before it counts as failed.
+/// Timeout of one check, after which it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// What must hold before this process can do its work, each part under its own name.
+/// The conditions under which this process can do its work, each under its own name.
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<RwLock<BTreeMap<&'static str, Entry>>>);
 
 #[derive(Clone)]
 struct Entry {
     check: Check,
-    /// Whether the process is not ready where the check fails.
+    /// Whether the process is not ready if the check fails.
     needed: bool,
 }
 
@@ -48,8 +48,8 @@ impl fmt::Debug for Readiness {
 }
 
 impl Readiness {
-    /// Adds a check, or puts it in the place of an earlier one of that name. A failed check says
-    /// why, in words that anyone may read.
+    /// Adds a check, or replaces an earlier one of that name. A failed check gives the reason, in
+    /// words that anyone may read.
     pub fn add<F, R>(&self, name: &'static str, check: F)
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -58,8 +58,8 @@ impl Readiness {
         self.insert(name, check, true);
     }
 
-    /// Adds a check whose failure is told but takes nothing out of service: what it watches
-    /// wants a person's eye while everything else goes on.
+    /// Adds a check whose failure is reported but takes nothing out of service: what it watches
+    /// needs a person's attention while everything else continues.
     pub fn add_warning<F, R>(&self, name: &'static str, check: F)
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -110,7 +110,7 @@ struct CheckReport {
     reason: Option<String>,
 }
 
-/// A check's name, whether the process needs it, and what it said.
+/// A check's name, whether the process needs it, and its result.
 type Checked = (&'static str, bool, Result<(), String>);
 
 impl From<Vec<Checked>> for Report {
@@ -133,8 +133,8 @@ impl From<Vec<Checked>> for Report {
     }
 }
 
-/// The routes that operators and their machines ask. One process has them once, however many
-/// services it holds.
+/// The routes for operators and their monitoring. A process has them once, however many services it
+/// runs.
 pub fn router(readiness: Readiness) -> Router {
     Router::new()
         .route(ALIVE, get(show_health))
@@ -143,7 +143,7 @@ pub fn router(readiness: Readiness) -> Router {
         .with_state(readiness)
 }
 
-/// Shows the metrics to those only who know the token, where there is one.
+/// Requires the token for the metrics, if one is set.
 pub(crate) fn guard_metrics(router: Router, token: Option<&Secret<String>>) -> Router {
     let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
         return router;
@@ -165,7 +165,7 @@ pub(crate) fn guard_metrics(router: Router, token: Option<&Secret<String>>) -> R
 const NO_TOKEN: &str =
     "metrics are for operators: send WAYPOST_METRICS_TOKEN as Authorization: Bearer";
 
-/// Compares in a time that tells nothing of where the two differ.
+/// Compares in a time that does not reveal where the two differ.
 fn is_same(given: &[u8], expected: &[u8]) -> bool {
     let pairs = given.iter().zip(expected);
     let differing = pairs.fold(0, |differing, (given, expected)| {

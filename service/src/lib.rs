@@ -1,8 +1,8 @@
-//! What each service has: settings, telemetry, the HTTP edge, health, the database's pools and
+//! What all services share: settings, telemetry, the HTTP edge, health, database pools and
 //! shutdown.
 //!
 //! A service builds its router, wraps it once in [`edge`], and hands it to [`serve`]. Handlers
-//! answer with [`HttpError`], read bodies with [`body::read`] and learn why they were called from
+//! answer with [`HttpError`], read bodies with [`body::read`] and get the request's context from
 //! [`RequestContext`].
 
 pub mod body;
@@ -36,7 +36,7 @@ pub use settings::Secret;
 pub use shares::{Share, Shares};
 pub use start::once_there;
 
-/// Requests allocate much and free on other threads, which the system's allocator is slow at; for
-/// every program that this is part of.
+/// Requests allocate much and free on other threads, which the system's allocator is slow at.
+/// Applies to every program that links this crate.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

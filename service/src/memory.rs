@@ -1,8 +1,8 @@
-//! What bodies hold in memory while they are read and used, bounded for the whole process.
+//! Memory held by bodies while they are read and used, bounded for the whole process.
 //!
-//! A client may hold a quarter of what is then still free. So one alone gets a fifth of all, each
-//! further one takes at most a fifth of what the others have left, and the next one always finds
-//! something.
+//! A client may hold a quarter of what is then still free. So one alone gets a fifth of everything,
+//! each further one takes at most a fifth of what the others have left, and the next one always
+//! finds some.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use metrics::Gauge;
 #[error("too many request bodies are being received")]
 pub struct Full;
 
-/// A client may hold one part where this many are free.
+/// A client may hold one part while this many are free.
 const FREE_PARTS: usize = 4;
 
 /// The bytes that the bodies of all clients may hold.
@@ -42,7 +42,7 @@ impl Memory {
         })
     }
 
-    /// Room for one body of a client.
+    /// Memory reservation for one body of a client.
     pub(crate) fn room(this: &Arc<Self>, client: IpAddr) -> Held {
         Held {
             memory: Arc::clone(this),
@@ -100,7 +100,7 @@ fn as_metric(bytes: usize) -> f64 {
     bytes as f64
 }
 
-/// The room that one body has taken; given back when dropped.
+/// The memory that one body has taken; given back when dropped.
 pub struct Held {
     memory: Arc<Memory>,
     client: IpAddr,
@@ -108,22 +108,22 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether there is room for more bytes.
+    /// Whether more bytes can be taken.
     pub fn can_grow(&self, bytes: usize) -> bool {
         self.memory.has_room(self.client, bytes)
     }
 
-    /// Takes room for more bytes, as they arrive.
+    /// Takes memory for more bytes, as they arrive.
     ///
     /// # Errors
-    /// Where there is none: this client, or all together, hold too much.
+    /// If none is left: this client, or all together, hold too much.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         self.memory.take(self.client, bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// The room of so many of these bytes, which goes on by itself.
+    /// Splits off the reservation for the given number of bytes, which is then independent.
     #[must_use]
     pub fn split_off(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -135,7 +135,7 @@ impl Held {
         }
     }
 
-    /// Gives the room back of all but so many bytes.
+    /// Gives back all but the given number of bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if let Some(freed) = self.bytes.checked_sub(bytes).filter(|freed| *freed > 0) {
             self.memory.give_back(self.client, freed);
@@ -143,12 +143,12 @@ impl Held {
         }
     }
 
-    /// Gives all room back.
+    /// Gives back everything.
     pub(crate) fn clear(&mut self) {
         self.shrink_to(0);
     }
 
-    /// The bytes that this room was taken for; the last one who lets go of them gives it back.
+    /// Ties the reservation to its bytes: it is given back when the last reference is dropped.
     pub(crate) fn keep(self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -169,7 +169,7 @@ impl fmt::Debug for Held {
     }
 }
 
-/// Bytes and the room that they take.
+/// Bytes and their reservation.
 struct Kept {
     bytes: Bytes,
     _room: Held,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the greedy do, the bound holds and a newcomer finds room.
+        /// Whatever the greedy clients do, the bound holds and a newcomer finds memory.
         #[test]
         fn the_bound_holds_and_something_stays_free(
             wishes in proptest::collection::vec((1_u8..20, 1_usize..2_000), 1..400),
@@ -230,7 +230,7 @@ mod tests {
                 }
             }
             prop_assert!(memory.holders().total < 10_000);
-            // Nineteen who are greedy leave four fifths to the power of nineteen, of which the next
+            // Nineteen greedy clients leave four fifths to the power of nineteen, of which the next
             // one gets a fifth.
             let mut newcomer = Memory::room(&memory, client(200));
             prop_assert_eq!(newcomer.grow(28), Ok(()));

@@ -1,13 +1,13 @@
-//! Answers that take their time: given to a client piece by piece, for as long as it takes them
-//! and may have them.
+//! Streamed responses: sent to a client piece by piece, for as long as it reads them and may have
+//! them.
 //!
-//! What makes the pieces runs in a task of its own, at most one piece ahead of the connection. So
-//! it ends, and lets go of all that it holds, at the same moment for every reason: the client is
-//! gone, takes nothing, takes too little, or may not have it any more. Left to the connection it
-//! would be looked at only once that has room.
+//! The producer of the pieces runs in a task of its own, at most one piece ahead of the connection.
+//! So it ends, and drops everything it holds, at the same moment for every reason: the client is
+//! gone, reads nothing, reads too little, or may no longer have the response. If the connection
+//! polled it, this would be checked only once the connection has room.
 //!
-//! That task gives way to everything else. Whether the answer may go on is watched beside it, at
-//! normal priority: whose key has ended is cut off in time on a busy machine too.
+//! That task has a low priority. Whether the response may continue is watched separately at normal
+//! priority, so that a client whose key has ended is cut off in time on a busy machine too.
 
 use std::io;
 use std::time::Duration;
@@ -20,41 +20,41 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-/// What an answer goes on with: the pieces to come, and the word how it ends if it is cut off.
+/// The rest of a response: the pieces to come, and how it ends if it is cut off.
 type GoingOn = (
     mpsc::Receiver<io::Result<Bytes>>,
     oneshot::Receiver<Result<(), Cut>>,
 );
 
-/// How patient an answer is with its client.
+/// Limits on how long a response waits for its client.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// What is answered, in metrics.
+    /// The kind of response, as a metrics label.
     pub kind: &'static str,
-    /// How long it waits for a client that takes nothing.
+    /// Timeout for a client that reads nothing.
     pub stall: Duration,
-    /// The bytes that a client takes in a second at least, while it is waited for.
+    /// The bytes per second that a client must read at least while it is waited for.
     pub least_rate: u32,
-    /// When all must have been taken.
+    /// Deadline by which everything must have been read.
     pub deadline: Option<Instant>,
 }
 
-/// Why an answer ends before all has been given.
+/// The reason why a response ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
-    /// The client took nothing for too long.
+    /// The client read nothing for too long.
     #[error("the client read nothing for too long")]
     Stalled,
-    /// The client took too little for too long.
+    /// The client read too slowly for too long.
     #[error("the client read too slowly for too long")]
     Slow,
-    /// It took longer than an answer may.
+    /// The response took longer than allowed.
     #[error("the answer took too long")]
     Late,
-    /// Whoever asked may not have it any more.
+    /// The client is no longer allowed to have it.
     #[error("the key was revoked or has expired")]
     Ended,
-    /// What makes the pieces came to no end of its own.
+    /// The producer of the pieces did not finish.
     #[error("the answer could not be finished")]
     Failed,
 }
@@ -71,17 +71,17 @@ impl Cut {
     }
 }
 
-/// What becomes of an answer whose key ends.
+/// What happens to a response whose key ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtKeyEnd {
-    /// The connection breaks off, so that nobody takes a part for the whole.
+    /// The connection is aborted, so that a partial response is not mistaken for a whole one.
     BreakOff,
-    /// It ends as any other does: there is no whole of it.
+    /// It ends normally: such a response is never complete.
     End,
 }
 
-/// The body of an answer made of `pieces`, until all are given, its client is given up, or `ended`
-/// resolves. An error among the pieces breaks the connection off.
+/// The body of a response made of `pieces`, until all are sent, its client is given up, or `ended`
+/// resolves. An error among the pieces aborts the connection.
 pub fn outflow<S, E>(
     pieces: S,
     patience: Patience,
@@ -94,7 +94,7 @@ where
 {
     let (pass_on, taken) = mpsc::channel(1);
     let (tell, end) = oneshot::channel();
-    // Until it is told how the answer ends, the body waits for one more piece.
+    // The body waits for one more piece until it is notified how the response ends.
     let not_told = pass_on.clone();
     let made = threads().spawn(async move {
         tokio::select! {
@@ -104,7 +104,7 @@ where
         }
     });
     tokio::spawn(async move {
-        // What makes the pieces is dropped when it is over or the answer cut off.
+        // The producer is dropped when it is done or the response is cut off.
         let mut made = AbortOnDropHandle::new(made);
         let cut = tokio::select! {
             biased;
@@ -117,15 +117,16 @@ where
             .increment(1);
         tracing::info!(kind, reason, "An answer was cut off");
         let quiet = cut == Cut::Ended && at_key_end == AtKeyEnd::End;
-        // A client that is gone need not be told.
+        // A client that is gone need not be notified.
         let _ = tell.send(if quiet { Ok(()) } else { Err(cut) });
         drop(not_told);
     });
     Body::from_stream(stream::unfold(Some((taken, end)), next))
 }
 
-/// The connection's side of an answer: what comes from `taken`, until `end` tells that it was cut
-/// off. Asked first, so that what was put ready before the end is not given after it.
+/// The connection's side of a response: the pieces from `taken`, until `end` reports that it was
+/// cut off. `end` is polled first, so that a piece that was ready before the end is not sent after
+/// it.
 async fn next(going_on: Option<GoingOn>) -> Option<(io::Result<Bytes>, Option<GoingOn>)> {
     let (mut taken, mut end) = going_on?;
     tokio::select! {
@@ -137,8 +138,8 @@ async fn next(going_on: Option<GoingOn>) -> Option<(io::Result<Bytes>, Option<Go
     }
 }
 
-/// What reads far and writes much gives way to what is answered at once. Tests keep to their own
-/// runtime, since they make its clock go by.
+/// Large reads and writes run at a lower priority than quick responses. Tests stay on their own
+/// runtime, because they advance its clock.
 fn threads() -> Handle {
     if cfg!(test) {
         Handle::current()
@@ -147,7 +148,7 @@ fn threads() -> Handle {
     }
 }
 
-/// Gives one piece after the other; says why the client was given up, if it was.
+/// Sends one piece after the other; returns why the client was given up, if it was.
 async fn give<S, E>(
     pieces: S,
     pass_on: &mpsc::Sender<io::Result<Bytes>>,
@@ -178,12 +179,12 @@ where
     Some(Cut::Late)
 }
 
-/// Beyond any answer; the clock could not tell a time that is never.
+/// Later than any response; the clock cannot represent an instant that is never reached.
 fn far_off() -> Instant {
     Instant::now() + Duration::from_hours(24 * 365)
 }
 
-/// What a client has taken, and how long it was waited for.
+/// How much a client has read, and how long it was waited for.
 struct Client {
     patience: Patience,
     waited: Duration,
@@ -204,7 +205,7 @@ impl Client {
         let sent = timeout_at(end, pass_on.send(piece)).await;
         self.waited += began.elapsed();
         match sent {
-            // Where nobody takes it any more, whoever called is told by the channel itself.
+            // If the receiver is gone, the caller learns that from the channel itself.
             Ok(_) => Ok(()),
             Err(_) if end == deadline => Err(Cut::Late),
             Err(_) if end == stalled => Err(Cut::Stalled),
@@ -212,7 +213,7 @@ impl Client {
         }
     }
 
-    /// How long a client that took so much may have kept it waiting.
+    /// How long a client that has read this much may have kept the producer waiting.
     fn allowed(&self) -> Duration {
         let for_bytes = self.given / u64::from(self.patience.least_rate.max(1));
         self.patience.stall + Duration::from_secs(for_bytes)

@@ -1,4 +1,4 @@
-//! What is known of a request beside its contents.
+//! Context of a request besides its contents.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,8 +10,8 @@ use schemas::{Actor, Context, OrgId, Traceparent};
 use traces::Span;
 use uuid::Uuid;
 
-/// The request's trace and its name, and, once known, whose request it is. Cheap to clone; all
-/// clones are the same request.
+/// The request's trace and id, and, once known, its organization. Cheap to clone; all clones share
+/// one state.
 #[derive(Clone, Debug)]
 pub struct RequestContext(Arc<Inner>);
 
@@ -25,19 +25,19 @@ struct Inner {
 }
 
 impl RequestContext {
-    /// Goes on with the trace that the headers name, or begins one.
+    /// Continues the trace that the headers name, or begins one.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let correlation_id = Uuid::new_v4();
         let (_, span) = correlation_id.as_u64_pair();
         let traceparent = senders(headers).map_or_else(
-            // A trace that begins here bears the name of its request.
+            // A trace that begins here has the id of its request.
             || Traceparent::from_parts(correlation_id.as_u128(), span),
             |sender| sender.with_span(span),
         );
         Self::new(correlation_id, traceparent)
     }
 
-    /// The same with the request's span, where traces are recorded.
+    /// The same with a span for the request, if traces are recorded.
     pub(crate) fn traced(headers: &HeaderMap) -> (Self, Span) {
         let sender = senders(headers);
         let Some((span, traceparent)) = traces::of_request(sender.as_ref()) else {
@@ -59,17 +59,17 @@ impl RequestContext {
         }))
     }
 
-    /// The trace, under this request's own span.
+    /// The trace context, with this request's own span.
     pub fn traceparent(&self) -> &Traceparent {
         &self.0.traceparent
     }
 
-    /// The name of this request, common to all that follows from it.
+    /// The id of this request, shared by everything that follows from it.
     pub fn correlation_id(&self) -> Uuid {
         self.0.correlation_id
     }
 
-    /// What stands on the events that this request leads to.
+    /// The context recorded on the events that this request leads to.
     pub fn context(&self) -> Context {
         let request = self.0.correlation_id.to_string();
         Context {
@@ -82,24 +82,25 @@ impl RequestContext {
         }
     }
 
-    /// Says whose request it is, for the log line.
+    /// Sets the organization of the request, for the log line.
     pub fn identify(&self, org: &OrgId) {
-        // A request has one caller: a second call can only say the same.
+        // A request has one caller: a second call can only repeat it.
         let _ = self.0.org.set(org.clone());
     }
 
-    /// Says who has sent it, for the events that it leads to.
+    /// Sets the sender, for the events that the request leads to.
     pub fn sent_by(&self, actor: Actor) {
-        // A request has one sender: a second call can only say the same.
+        // A request has one sender: a second call can only repeat it.
         let _ = self.0.actor.set(actor);
     }
 
-    /// Whose request it is, once known.
+    /// The organization of the request, once known.
     pub fn org(&self) -> Option<&OrgId> {
         self.0.org.get()
     }
 
-    /// Puts a header on the answer, whatever it will be: an error of a later extractor, a panic.
+    /// Adds a header to the response, whatever it will be, even a later extractor's error or a
+    /// panic.
     pub fn answer_with(&self, name: HeaderName, value: HeaderValue) {
         self.answer_headers().push((name, value));
     }
@@ -116,7 +117,7 @@ impl RequestContext {
     }
 }
 
-/// The trace that whoever sent the request goes on with.
+/// The trace context that the client sent.
 fn senders(headers: &HeaderMap) -> Option<Traceparent> {
     Traceparent::parse(headers.get("traceparent")?.to_str().ok()?)
 }

@@ -1,5 +1,5 @@
-//! Places that many share who know nothing of each other: whoever wants them all gets half, and
-//! there is always one for a newcomer.
+//! Places shared by independent holders: one that wants them all gets half, and there is always one
+//! for a newcomer.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Waiting entries of one key before those whose callers have gone are first looked for.
+/// Waiting entries of one key before abandoned ones are first removed.
 const FIRST_SWEEP: usize = 64;
 
 /// A number of places, shared by key (an organization, a client's network).
 ///
 /// A key may take one more place while it holds fewer than are free: alone it gets half of them,
-/// two get a third each, and one that holds none never waits for those who hold many. Those who
-/// wait are served by who holds the fewest, among equals by turns, within a key in the order in
-/// which they came. A fixed limit for each key would leave most places unused when few want them,
-/// and none for anybody when many keys fill theirs.
+/// two get a third each, and one that holds none never waits for those who hold many. Waiters are
+/// served by the number of places their key holds, fewest first, equals in turn, and within a key
+/// in order of arrival. A fixed limit for each key would leave most places unused when few want
+/// them, and none for anybody when many keys fill theirs.
 #[derive(Debug)]
 pub struct Shares<K: Eq + Hash + Clone>(Arc<Mutex<State<K>>>);
 
@@ -32,7 +32,7 @@ pub struct Share<K: Eq + Hash + Clone> {
 struct State<K: Eq + Hash + Clone> {
     free: usize,
     holders: HashMap<K, Holder<K>>,
-    /// Keys with somebody waiting, by places held and then by turn.
+    /// Keys with waiters, by places held and then by turn.
     waiting: BTreeMap<(usize, u64), K>,
     last_turn: u64,
 }
@@ -53,7 +53,7 @@ impl<K: Eq + Hash + Clone> Clone for Shares<K> {
 }
 
 impl<K: Eq + Hash + Clone> Shares<K> {
-    /// So many places, at least one.
+    /// Creates the given number of places, at least one.
     pub fn new(places: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             free: places.max(1),
@@ -69,8 +69,8 @@ impl<K: Eq + Hash + Clone> Shares<K> {
         taken.then(|| self.share(key))
     }
 
-    /// Takes a place as soon as the key may have one more. Whoever stops waiting loses its turn
-    /// and nothing else.
+    /// Takes a place as soon as the key may have one more. Cancelling the wait loses the turn and
+    /// nothing else.
     pub async fn enter(&self, key: K) -> Share<K> {
         loop {
             let coming = {
@@ -87,12 +87,12 @@ impl<K: Eq + Hash + Clone> Shares<K> {
         }
     }
 
-    /// Places that nobody holds.
+    /// Number of free places.
     pub fn free(&self) -> usize {
         lock(&self.0).free
     }
 
-    /// Places that a key holds.
+    /// Number of places that a key holds.
     pub fn held_by(&self, key: &K) -> usize {
         let state = lock(&self.0);
         state.holders.get(key).map_or(0, |holder| holder.held)
@@ -111,7 +111,8 @@ impl<K: Eq + Hash + Clone> Drop for Share<K> {
         let mut state = lock(&self.state);
         state.give_back(&self.key);
         while let Some((key, waiting)) = state.next() {
-            // Never under the lock: what cannot be handed over is dropped, and that takes it again.
+            // Never under the lock: a share that cannot be handed over is dropped, which takes the
+            // lock again.
             drop(state);
             let share = Self {
                 state: self.state.clone(),
@@ -128,7 +129,7 @@ fn lock<K: Eq + Hash + Clone>(state: &Mutex<State<K>>) -> MutexGuard<'_, State<K
 }
 
 impl<K: Eq + Hash + Clone> State<K> {
-    /// Whether the key got a place.
+    /// Takes a place if the key may have one; returns whether it did.
     fn take(&mut self, key: &K) -> bool {
         let held = self.holders.get(key).map_or(0, |holder| holder.held);
         let may = held < self.free;
@@ -161,7 +162,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         coming
     }
 
-    /// Takes the next place that may be taken for whoever waits for it.
+    /// Takes the next place that a waiter may have, for that waiter.
     fn next(&mut self) -> Option<(K, oneshot::Sender<Share<K>>)> {
         loop {
             let (&(held, _), key) = self.waiting.first_key_value()?;
@@ -189,7 +190,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// Changes what is known of a key and keeps its place among those who wait.
+    /// Changes a key's entry and updates its place in the waiting order.
     fn change(&mut self, key: &K, change: impl FnOnce(&mut Holder<K>)) {
         let holder = self.holders.entry(key.clone()).or_insert_with(|| Holder {
             held: 0,
@@ -219,7 +220,7 @@ mod tests {
 
     type Waiting = Pin<Box<dyn Future<Output = Share<u8>>>>;
 
-    /// Begins to enter; the place, or who waits for it.
+    /// Begins to enter; returns the place or the waiting future.
     fn begin(shares: &Shares<u8>, key: u8) -> Result<Share<u8>, Waiting> {
         let shares = shares.clone();
         let mut entering: Waiting = Box::pin(async move { shares.enter(key).await });

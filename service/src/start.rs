@@ -1,4 +1,4 @@
-//! Starting while a server that is needed for it is away.
+//! Starting while a required server is unavailable.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Starts something, and tries again as long as it fails only because a server is away or not
+/// Starts something, and retries as long as it fails only because a server is unavailable or not
 /// ready yet: a service that ended instead would have to be started by hand, or wait longer and
-/// longer for whoever restarts it.
+/// longer for its supervisor to restart it.
 ///
 /// Each try has a token of its own, a child of `shutdown`. It is cancelled if the try fails, so
-/// that nothing of it goes on.
+/// that nothing of it continues.
 ///
 /// # Errors
-/// Where it fails for another reason. `None` where `shutdown` came first.
+/// If it fails for another reason. Returns `None` if `shutdown` came first.
 pub async fn once_there<T, E: Display>(
     shutdown: &CancellationToken,
     is_away: impl Fn(&E) -> bool,
@@ -25,7 +25,8 @@ pub async fn once_there<T, E: Display>(
     let starting = async {
         loop {
             let stop = shutdown.child_token();
-            // What starts a whole service is large, and lives only once: it belongs on the heap.
+            // The future that starts a whole service is large, and exists only once: it belongs on
+            // the heap.
             match Box::pin(start(stop.clone())).await {
                 Err(error) if is_away(&error) => {
                     stop.cancel();

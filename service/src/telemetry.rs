@@ -17,20 +17,20 @@ use crate::settings::{CommonSettings, LogFormat, TraceSettings};
 /// The name of the histogram of answered requests.
 pub const REQUEST_DURATION: &str = "waypost_http_request_duration_seconds";
 
-/// Upper ends in seconds, from a trigger's usual time to an export's.
+/// Upper bounds in seconds, from a trigger's usual time to an export's.
 const DURATION_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 ];
 
-/// How often the samples that histograms have gathered are counted into their buckets.
+/// How often the gathered samples of histograms are counted into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// Why telemetry could not begin.
+/// An error when starting telemetry.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// `WAYPOST_LOG` cannot be read.
+    /// `WAYPOST_LOG` is not a valid filter.
     #[error("WAYPOST_LOG is not a log filter: {0}")]
     Filter(#[from] ParseError),
     /// Traces cannot be sent.
@@ -38,7 +38,7 @@ pub enum TelemetryError {
     Traces(#[from] ExportError),
 }
 
-/// Begins logging to stderr and keeping metrics, once for the process: later calls change nothing.
+/// Starts logging to stderr and recording metrics, once per process: later calls change nothing.
 pub fn init(settings: &CommonSettings) -> Result<(), TelemetryError> {
     if registry().with(logs(settings)?).try_init().is_ok() {
         log_panics();
@@ -47,7 +47,7 @@ pub fn init(settings: &CommonSettings) -> Result<(), TelemetryError> {
     Ok(())
 }
 
-/// The same for a service, whose traces go to a collector where one is named; what it gives back
+/// The same for a service, whose traces go to a collector if one is configured; the returned handle
 /// sends the last of them.
 pub fn init_traced(
     settings: &CommonSettings,
@@ -88,7 +88,7 @@ fn logs(settings: &CommonSettings) -> Result<impl Layer<Registry> + use<>, Parse
     Ok(lines.with_filter(filter))
 }
 
-/// The metrics in Prometheus' text form; empty where another recorder was there first.
+/// The metrics in Prometheus text format; empty if another recorder was installed first.
 pub fn render_metrics() -> String {
     metrics_handle()
         .map(PrometheusHandle::render)
@@ -129,7 +129,7 @@ fn install_recorder() -> Result<PrometheusHandle, Box<dyn Error>> {
     Ok(handle)
 }
 
-/// A panic is a log line like any other, so that JSON logs stay JSON.
+/// Logs panics like any other line, so that JSON logs stay JSON.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("no message");

@@ -1,4 +1,4 @@
-//! What the edge makes of answers, seen from a client.
+//! How the edge changes responses, seen from a client.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use axum::Router;
@@ -265,7 +265,7 @@ async fn metrics_count_requests_by_route() {
     let router = edge(Router::new().route("/counted/{id}", get(|| async { "ok" })))
         .merge(health::router(Readiness::default()));
     let get = |path: &str| request(Method::GET, path).body(Body::empty()).unwrap();
-    // The recorder begins with the first look at it.
+    // The recorder starts at the first request for it.
     router.clone().oneshot(get("/metrics")).await.unwrap();
     router
         .clone()

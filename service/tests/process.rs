@@ -84,7 +84,7 @@ async fn whoever_listens_may_open_as_many_files_as_the_system_allows() {
 
 #[tokio::test]
 async fn a_database_that_is_away_is_unavailable() {
-    // Port 9 is nobody's: the connection is refused.
+    // Nothing listens on port 9: the connection is refused.
     let mut settings = parse(&["--database-url", "postgres://nobody@127.0.0.1:9/none"]).database;
     settings.acquire_timeout = Duration::from_millis(100);
     let pool = database::connect(&settings).unwrap();
@@ -167,7 +167,7 @@ async fn shutdown_does_not_wait_for_ever() {
     server.await.unwrap();
 }
 
-/// As a proxy sends it: the body after the answer, and the answer read after that.
+/// Like a proxy: it sends the body after the response, and reads the response after that.
 #[tokio::test]
 async fn an_answer_given_before_the_body_came_is_not_cut_off() {
     let router = edge(Router::new().route("/refused", post(|| async { StatusCode::UNAUTHORIZED })));

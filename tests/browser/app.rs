@@ -55,7 +55,7 @@ async fn a_person_shares_where_they_are_and_hides() {
     .await;
 }
 
-/// Somebody who holds a phone number.
+/// Creates a person with a verified phone number.
 async fn holder() -> (Person, String) {
     let system = system().await;
     let phone = format!(

@@ -1,4 +1,4 @@
-//! A person's own page in all that may show on it, from nothing to the end of the account.
+//! A person's own page in all its states, from empty to the end of the account.
 
 use harness::{PASSWORD, System};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::driver::{Page, Scheme, browse};
 use crate::sound::is_sound;
 use crate::system;
 
-/// Holds that the page as it stands is sound for everybody who may look at it.
+/// Asserts that the page in its current state is sound at all widths and in all schemes.
 async fn is_sound_for_all(page: &Page) {
     for (width, schemes) in [
         (1280, [Scheme::Light, Scheme::Dark]),
@@ -109,7 +109,7 @@ async fn a_person_makes_a_circle_with_a_place_and_joins_one_by_a_code() {
     .await;
 }
 
-/// The calls for help of a person, from what is kept of them.
+/// A person's calls for help, from their exported data.
 async fn calls_of(system: &System, token: &str) -> Value {
     let client = system.client().with_key(token);
     client.get("/auth/export").await.ok(200)["sos"].clone()
@@ -145,8 +145,8 @@ async fn a_person_calls_for_help_and_ends_the_call() {
     .await;
 }
 
-/// A socket that never opens and never says so, as behind some proxies, and a clock that waits for
-/// a second at most.
+/// A socket that never opens and never fails, as behind some proxies, and timers that wait for at
+/// most a second.
 const DEAD_SOCKET: &str = "
   window.WebSocket = class extends EventTarget { send() {} close() {} };
   const later = window.setTimeout.bind(window);

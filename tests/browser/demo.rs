@@ -1,4 +1,4 @@
-//! The demo's organization, whose pages are full, and one that has nothing yet.
+//! The demo's organization, whose pages are full, and one that is still empty.
 
 use harness::{Client, Owner, Receiver, sign_in};
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use tokio::sync::OnceCell;
 use crate::driver::eventually;
 use crate::system;
 
-/// The demo as it is reached.
+/// Access to the demo.
 pub(crate) struct Demo {
     /// Its owner, signed in.
     pub(crate) owner: Owner,
-    /// A run of each outcome there is: succeeded, failed.
+    /// A run for each outcome: succeeded, failed.
     pub(crate) runs: Vec<String>,
     /// An endpoint with deliveries.
     pub(crate) webhook: String,
-    /// Who shares where they are: e-mail address and password.
+    /// Persons who share their location: e-mail address and password.
     pub(crate) family: Vec<(String, String)>,
 }
 
-/// The demo, with runs and deliveries beside the business that it comes with.
+/// The demo, with runs and deliveries in addition to its business data.
 pub(crate) async fn demo() -> &'static Demo {
     static DEMO: OnceCell<Demo> = OnceCell::const_new();
     DEMO.get_or_init(fill).await
@@ -85,7 +85,7 @@ async fn is_known(client: &Client) {
     .await;
 }
 
-/// An endpoint that refuses some of what it is sent, so that there are deliveries of both kinds.
+/// An endpoint that refuses some deliveries, so that there are both kinds.
 async fn endpoint(admin: &Client) -> (Receiver, String) {
     let receiver = Receiver::start().await;
     receiver.reply(|request| {
@@ -103,7 +103,7 @@ async fn endpoint(admin: &Client) -> (Receiver, String) {
     (receiver, text(&made["id"]))
 }
 
-/// Runs of the demo's workflows, and of one that fails.
+/// Starts runs of the demo's workflows, and of one that fails.
 async fn run(admin: &Client) -> Vec<String> {
     let failing = json!({"name": "Call a crew", "status": "ACTIVE", "steps": [
         {"id": "start", "type": "TRIGGER", "next": ["call"]},

@@ -1,4 +1,4 @@
-//! Editors: of two who change the same thing the slower one is told, and nobody's words are lost.
+//! Editors: of two who change the same thing the slower one is informed, and no input is lost.
 
 use harness::Owner;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn of_two_who_change_a_record_the_slower_one_is_told() {
     browse(async |browser| {
         let owner = Owner::sign_in(system().await).await;
         let admin = key_of(&owner, &["admin"]).await;
-        // Whatever is typed is shown as it was typed.
+        // Any input is shown as it was typed.
         let name = "<img src=x onerror=alert(1)> & \"Söhne\" </script>";
         let ada = json!({"id": "ada", "firstName": name, "email": "ada@example.org"});
         let contacts = "/api/v1/records/contacts";

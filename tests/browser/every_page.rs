@@ -1,4 +1,4 @@
-//! Every page there is, at a phone's width and a desk's, in light and in dark.
+//! Every page, at a phone's width and a desktop's, in light and in dark.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::driver::{Page, Scheme, browse, tell};
 use crate::sound::{Measured, first_link, fits, measure, shuts_nobody_out};
 use crate::system;
 
-/// Lists, and where each of their rows leads.
+/// Lists, whose rows each lead to a page.
 const LISTS: [&str; 8] = [
     "/dashboard/contacts",
     "/dashboard/companies",
@@ -22,7 +22,7 @@ const LISTS: [&str; 8] = [
     "/dashboard/events",
 ];
 
-/// Pages for whoever has signed in, beside lists and what they lead to.
+/// Pages for signed-in users, besides lists and what they lead to.
 const OTHERS: [&str; 9] = [
     "/dashboard",
     "/dashboard/runs",
@@ -35,7 +35,7 @@ const OTHERS: [&str; 9] = [
     "/dashboard/import/contacts",
 ];
 
-/// Pages for all.
+/// Public pages.
 const OPEN: [&str; 8] = [
     "/app",
     "/dashboard/sign-in",
@@ -47,8 +47,8 @@ const OPEN: [&str; 8] = [
     "/docs/search?q=position",
 ];
 
-/// Looks at a page in each way that a person may: what was measured when it was opened, and what is
-/// wrong with it.
+/// Views a page in each width and scheme: returns what was measured when it was opened, and adds
+/// what is wrong with it to `faults`.
 async fn look(page: &Page, path: &str, faults: &mut Vec<String>) -> Measured {
     let mut slowest = Measured::default();
     for (width, first, second) in [
@@ -77,13 +77,13 @@ async fn look(page: &Page, path: &str, faults: &mut Vec<String>) -> Measured {
     slowest
 }
 
-/// Waits until a page that follows something live has begun to.
+/// Waits until a page's live updates have started.
 async fn settles(page: &Page) {
     let live = "!/Connecting…/.test(document.body.innerText) && document.fonts.status === 'loaded'";
     page.until("the page to be live", live).await;
 }
 
-/// Looks at some pages, and says which of them took longest and weighed most.
+/// Views some pages, and reports which took longest and weighed most.
 pub(crate) async fn look_at_all(page: &Page, paths: &[String]) {
     let (mut told, mut faults) = (Vec::new(), Vec::new());
     for path in paths {
@@ -179,7 +179,7 @@ async fn the_description_of_the_api_is_sound() {
     .await;
 }
 
-/// What lists lead to, and parts of documents, by an address of each.
+/// Pages reached from lists, and parts of documents, with an example address of each.
 const LED_TO: [&str; 6] = [
     "/dashboard/contacts/x",
     "/dashboard/workflows/x",
@@ -189,7 +189,7 @@ const LED_TO: [&str; 6] = [
     "/docs/reference/api/records",
 ];
 
-/// Routes that answer with other than a page.
+/// Routes that respond with something other than a page.
 const NO_PAGES: [&str; 6] = [
     "/dashboard/assets/{name}",
     "/dashboard/charts/{name}",
@@ -199,7 +199,7 @@ const NO_PAGES: [&str; 6] = [
     "/docs/tutorial.md",
 ];
 
-/// All routes that are written in the sources of the pages.
+/// All routes in the sources of the pages.
 fn routes(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -233,7 +233,7 @@ fn no_page_is_left_out() {
         .iter()
         .filter(|route| !NO_PAGES.contains(&route.as_str()))
     {
-        // Where a route has no values, only its own address will do.
+        // A route without parameters must be viewed at its own address.
         let is_looked_at = looked_at.iter().any(|path| is_of(route, path));
         assert!(is_looked_at, "{route} is not looked at");
     }

@@ -1,6 +1,6 @@
 //! What persons do on the pages, in a headless Chromium.
 //!
-//! Where no Chromium is installed all of it is left out, and says so.
+//! If no Chromium is installed, all of it is skipped, with a message.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

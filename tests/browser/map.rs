@@ -9,7 +9,7 @@ use crate::driver::{Page, browse};
 use crate::sound::is_sound;
 use crate::system;
 
-/// Brings these persons into a circle of the organization, and gives it.
+/// Adds these persons to a new circle of the organization, and returns it.
 pub(crate) async fn gather(owner: &Owner, persons: &[&Person]) -> String {
     let client = key_of(owner, &["circles:manage"]).await;
     let circle = client
@@ -24,7 +24,7 @@ pub(crate) async fn gather(owner: &Owner, persons: &[&Person]) -> String {
     circle
 }
 
-/// The middle of all that is drawn in the colour of persons: `[x, y]`, or nothing.
+/// The centre of everything drawn in the colour of persons: `[x, y]`, or null.
 const MARKED: &str = "(() => {
   const map = document.querySelector('canvas.map');
   const read = (width, height) => Object.assign(document.createElement('canvas'), { width, height })
@@ -135,7 +135,7 @@ async fn an_owner_acknowledges_and_resolves_a_call_for_help() {
         map.button("Acknowledge the SOS of Ada").click().await;
         map.sees_no("not acknowledged yet").await;
         app.sees("acknowledged").await;
-        // Whoever opens their own page now finds the call, too.
+        // Opening the person's own page now shows the call, too.
         app.go("/app").await;
         app.sees("Flat tyre").await;
         app.sees("acknowledged").await;
@@ -144,7 +144,7 @@ async fn an_owner_acknowledges_and_resolves_a_call_for_help() {
         let focused = "document.activeElement.textContent === 'Resolve the SOS of Ada'";
         map.until("focus to stay with the call", focused).await;
         is_sound(&map).await;
-        // Whoever opens the page now finds it as it stands.
+        // Opening the page now shows the current state.
         map.go("/dashboard/map").await;
         map.sees("acknowledged").await;
         map.button("Resolve the SOS of Ada").click().await;

@@ -1,4 +1,4 @@
-//! Names on the map: circles stay whole beneath them, and one name never covers another.
+//! Names on the map: circles stay visible beneath them, and one name never covers another.
 
 use harness::Owner;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::driver::browse;
 use crate::map::gather;
 use crate::system;
 
-/// Notes what is drawn from now on, anew with every picture of the map.
+/// Records what is drawn from now on, starting over with every picture of the map.
 const NOTE: &str = "(() => {
   const of = CanvasRenderingContext2D.prototype;
   const { arc, fillRect, fillText } = of;
@@ -31,7 +31,7 @@ const NOTE: &str = "(() => {
   };
 })()";
 
-/// What lies upon what, of what was drawn last.
+/// Overlaps in the last drawing.
 const COVERED: &str = "(() => {
   const { circles, names } = window.drawn;
   const near = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -62,7 +62,7 @@ async fn names_leave_circles_and_other_names_whole() {
         }
         let members: Vec<_> = persons.iter().collect();
         let circle = gather(&owner, &members).await;
-        // So near that their names would cover each other's circles on most heights of the map.
+        // So near that their names would cover each other's circles at most heights of the map.
         for (nth, person) in (0_i32..).zip(&persons) {
             let aside = f64::from(nth);
             person.is_at(53.5 + 0.004 * aside, 9.9 + 0.006 * (aside % 2.0)).await;

@@ -7,12 +7,12 @@ use serde_json::json;
 use crate::demo::demo;
 use crate::driver::{Page, Scheme, browse, tell};
 
-/// Names the folder that pictures are written to; without it none is taken.
+/// The folder that pictures are written to; without it none is taken.
 const VARIABLE: &str = "WAYPOST_PICTURES";
-/// A picture that is larger makes whoever reads wait for it.
+/// A larger picture would keep readers waiting.
 const MOST_BYTES: usize = 120_000;
 
-/// What the window shows, as a file of this name for light pages and one for dark ones.
+/// Saves screenshots of the window under this name, for light pages and for dark ones.
 async fn take(page: &Page, folder: &Path, name: &str) {
     for (scheme, file) in [
         (Scheme::Dark, format!("{name}-dark.png")),

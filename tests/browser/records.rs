@@ -1,4 +1,4 @@
-//! Customers: brought in from a file, found and changed.
+//! Customers: imported from a file, found and changed.
 
 use harness::Owner;
 
@@ -6,7 +6,7 @@ use crate::driver::{Page, browse, eventually};
 use crate::sound::is_sound;
 use crate::system;
 
-/// As another system writes it: one column that nobody knows, and one row that cannot be taken.
+/// A file of another system: one unknown column, and one row that cannot be imported.
 const FILE: &str = "Record ID,Rufname,Last Name,Email,Create Date\n\
     c-1,Ada,Lovelace,ada@example.org,2024-05-02\n\
     c-2,Grace,Hopper,grace@example.org,2024-05-03 08:15\n\

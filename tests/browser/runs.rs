@@ -8,7 +8,7 @@ use crate::driver::{Page, browse, eventually};
 use crate::sound::is_sound;
 use crate::system;
 
-/// Waits for a contact, then tells of it.
+/// Waits for a contact, then sends a notification about it.
 fn waiting() -> Value {
     json!({"name": "Wait for a customer", "status": "ACTIVE", "steps": [
         {"id": "start", "type": "TRIGGER", "next": ["reply"]},

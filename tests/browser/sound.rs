@@ -1,4 +1,4 @@
-//! What holds of every page: nobody is shut out of it, nothing moves by itself, it fits and is light.
+//! Requirements on every page: it is accessible, nothing moves on its own, it fits and is light.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 
 use crate::driver::{Page, tell};
 
-/// Where `scripts/prepare` puts the script that finds what shuts people out.
+/// Path to which `scripts/prepare` downloads the accessibility checker.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.waypost/axe/axe.min.js");
 
-/// Runs every rule there is; a finding of any level counts.
+/// Runs every rule; a finding of any level counts.
 const FIND: &str = "axe.run(document, { resultTypes: ['violations'], preload: false })
   .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) =>
     `${id}: ${node.target} ${node.any.concat(node.all, node.none)[0]?.message ?? ''}`)))";
 
-/// How much a page may weigh, without the outlines of the map.
+/// Maximum weight of a page, without the outlines of the map.
 const MOST_BYTES: f64 = 150_000.0;
 
-/// A word that changes in its place moves what stands beside it by less than this.
+/// A word that changes in its place shifts its neighbours by less than this.
 const A_WORD: f64 = 0.001;
 
-/// What the browser itself measured of a page.
+/// The browser's own measurements of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
-    /// After how many milliseconds something was to be seen.
+    /// Milliseconds until something was visible.
     pub(crate) first_content_ms: f64,
-    /// All that was fetched for it but the outlines of the map.
+    /// Everything fetched for it except the outlines of the map.
     pub(crate) bytes: f64,
 }
 
-/// The entries are read once two more frames have been drawn, and the first that shows something.
+/// The entries are read after two more frames have been drawn, and the first with content.
 const MEASURE: &str = "(async () => {
   const shifts = [];
   const observer = new PerformanceObserver((list) => shifts.push(...list.getEntries()));
@@ -49,7 +49,7 @@ const MEASURE: &str = "(async () => {
   };
 })()";
 
-/// Measures a page that was just opened, and says what of it is wrong on any machine.
+/// Measures a page that was just opened, and reports what is wrong with it on any machine.
 pub(crate) async fn measure(page: &Page, faults: &mut Vec<String>) -> Measured {
     let told = page.run(MEASURE).await;
     let number = |name: &str| told[name].as_f64().unwrap();
@@ -65,13 +65,13 @@ pub(crate) async fn measure(page: &Page, faults: &mut Vec<String>) -> Measured {
     }
 }
 
-/// What reaches beyond the window's side, where the page can be scrolled there.
+/// Elements beyond the window's side, if the page can be scrolled there.
 const BEYOND: &str = "document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll('body *')]
     .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll, pre'))
     .map((one) => one.outerHTML.slice(0, 100)).slice(0, 3).concat('…')";
 
-/// Says what makes the page wider than its window.
+/// Reports what makes the page wider than its window.
 pub(crate) async fn fits(page: &Page, faults: &mut Vec<String>) {
     let beyond = page.run(BEYOND).await;
     if beyond != json!([]) {
@@ -79,7 +79,7 @@ pub(crate) async fn fits(page: &Page, faults: &mut Vec<String>) {
     }
 }
 
-/// Says what axe-core finds on the page, of whatever level.
+/// Reports what axe-core finds on the page, of any level.
 pub(crate) async fn shuts_nobody_out(page: &Page, faults: &mut Vec<String>) {
     let Some(axe) = axe() else { return };
     if page.run("typeof axe").await == "undefined" {
@@ -90,7 +90,7 @@ pub(crate) async fn shuts_nobody_out(page: &Page, faults: &mut Vec<String>) {
     faults.extend(found.map(ToString::to_string));
 }
 
-/// Holds that a page as it stands is no wider than its window and shuts nobody out.
+/// Asserts that a page in its current state is no wider than its window and is accessible.
 pub(crate) async fn is_sound(page: &Page) {
     let faults = &mut Vec::new();
     fits(page, faults).await;
@@ -103,12 +103,12 @@ pub(crate) async fn is_sound(page: &Page) {
     );
 }
 
-/// The script, where it could be fetched; that it could not is told once.
+/// The script, if it could be fetched; otherwise this is reported once.
 fn axe() -> Option<&'static str> {
     static SCRIPT: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
         if let Ok(script) = std::fs::read_to_string(Path::new(AXE)) {
-            // What it comes to is not asked for.
+            // The script's own value is not needed.
             return Some(script + "\n;0");
         }
         tell("axe-core is not here (see scripts/prepare): accessibility is not checked this time");
@@ -117,7 +117,7 @@ fn axe() -> Option<&'static str> {
     SCRIPT.get_or_init(read).as_deref()
 }
 
-/// The first address that a selector finds.
+/// The address of the first link that a selector matches.
 pub(crate) async fn first_link(page: &Page, selector: &str) -> String {
     let script = format!(
         "document.querySelector({})?.getAttribute('href')",

@@ -11,14 +11,14 @@ use crate::sound::is_sound;
 
 const PAGE: &str = "/dashboard/system";
 
-/// The page as an operator has it, in a system of its own.
+/// Opens the page as an operator, in a system of its own.
 async fn opened(page: &Page, operator: &Owner) {
     page.is_of(operator).await;
     page.go(PAGE).await;
     page.sees("You operate this installation").await;
 }
 
-/// What a row of one of the page's tables says, once it says all of this.
+/// Waits until a row of one of the page's tables contains all of this, and returns its text.
 async fn row_says(page: &Page, part: &str, row: &str, words: &[&str]) {
     let script = format!(
         "[...document.querySelectorAll('[data-live={part}] tbody tr')]
@@ -32,7 +32,7 @@ async fn row_says(page: &Page, part: &str, row: &str, words: &[&str]) {
     .await;
 }
 
-/// What the page does when an operation has moved on.
+/// Redraws as the page does when an operation has progressed.
 const DRAWN_ANEW: &str = "(() => {
   const letters = document.querySelector('[data-live=letters]');
   letters.replaceWith(letters.cloneNode(true));
@@ -113,12 +113,12 @@ async fn operators_retry_one_dead_letter_and_skip_another() {
         )
         .await;
 
-        // Whoever comes too late is told, and sees how things stand.
+        // An operator who comes too late is informed, and sees the current state.
         late.may_say("404");
         late.button(&format!("Retry {}", letter(1))).click().await;
         late.sees("dead letter not found").await;
         late.sees_no("fails_grace").await;
-        // Whose cause is still there stays.
+        // A dead letter whose cause remains stays.
         page.button(&format!("Retry {}", letter(2))).click().await;
         row_says(
             &page,
@@ -134,7 +134,7 @@ async fn operators_retry_one_dead_letter_and_skip_another() {
     .await;
 }
 
-/// Whoever reads what a rebuild is to replace.
+/// A reader of what a rebuild is to replace.
 async fn reads(database: &mut PgConnection) -> sqlx::Transaction<'_, sqlx::Postgres> {
     let mut reading = database.begin().await.unwrap();
     reading.execute("SELECT FROM contacts").await.unwrap();

@@ -6,7 +6,7 @@ use crate::driver::{Page, browse};
 use crate::sound::is_sound;
 use crate::system;
 
-/// Opens the page again until it has this.
+/// Reloads the page until it has this element.
 async fn reload_until(page: &Page, selector: &str) {
     let path = page.path().await;
     let is_there = format!("document.querySelector('{selector}') !== null");

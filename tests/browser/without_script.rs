@@ -1,4 +1,4 @@
-//! Pages where no script runs: they are read, searched and gone through all the same.
+//! Pages without scripts: they can still be read, searched and navigated.
 
 use crate::demo::demo;
 use crate::driver::browse;

@@ -1,4 +1,4 @@
-//! An HTTP client that speaks for one API key, or for nobody.
+//! An HTTP client with one API key, or with none.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct Client {
     key: Option<String>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status.
@@ -26,15 +26,15 @@ pub struct Answer {
 }
 
 impl Client {
-    /// A client that sends no key.
+    /// Creates a client that sends no key.
     pub fn new(base: &str) -> Self {
-        // A second provider is no fault: every test of the process asks for the same one.
+        // A second provider is not an error: every test of the process installs the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_mins(2))
-            // One that was opened in advance is closed after WAYPOST_SILENT_SECONDS.
+            // A connection that was opened in advance is closed after WAYPOST_SILENT_SECONDS.
             .pool_idle_timeout(Duration::from_secs(50))
             .build()
             .expect("an HTTP client");
@@ -63,12 +63,12 @@ impl Client {
         }
     }
 
-    /// The address it speaks to.
+    /// The address it connects to.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// A request to be completed by the test.
+    /// Begins a request for the test to complete.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.key {
@@ -82,7 +82,7 @@ impl Client {
         Answer::to(self.request(Method::GET, path)).await
     }
 
-    /// GET that waits until reads see what happened up to a position.
+    /// GET that waits until reads include everything up to a position.
     pub async fn get_at(&self, path: &str, position: &str) -> Answer {
         let request = self.request(Method::GET, path);
         Answer::to(request.header("waypost-min-position", position)).await
@@ -170,14 +170,14 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The path of the page that follows, where one does.
+    /// The path of the next page, if there is one.
     #[track_caller]
     pub fn next(&self) -> Option<String> {
         let link = self.header("link")?;
         Some(next_page(link).expect("a link to the next page"))
     }
 
-    /// The position at which reads see what a command did.
+    /// The position at which reads see the command's effect.
     #[track_caller]
     pub fn position(&self) -> String {
         let position = self.header("waypost-position").expect("Waypost-Position");
@@ -185,7 +185,7 @@ impl Answer {
         position.to_owned()
     }
 
-    /// Asserts an error's status and shape and gives its message.
+    /// Asserts an error's status and shape and returns its message.
     #[track_caller]
     pub fn error(&self, status: u16) -> String {
         assert_eq!(
@@ -200,7 +200,7 @@ impl Answer {
         fields["error"].as_str().expect("a message").to_owned()
     }
 
-    /// Asserts a status and gives the JSON body.
+    /// Asserts a status and returns the JSON body.
     #[track_caller]
     pub fn ok(&self, status: u16) -> Value {
         assert_eq!(
@@ -217,7 +217,7 @@ impl Answer {
     }
 }
 
-/// The path that a `Link` header's value names as that of the next page.
+/// Extracts the path of the next page from a `Link` header's value.
 pub fn next_page(link: &str) -> Option<String> {
     let next = link.strip_prefix('<')?;
     Some(next.strip_suffix(">; rel=\"next\"")?.to_owned())

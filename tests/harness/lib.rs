@@ -1,4 +1,4 @@
-//! What tests from outside stand on: a running system, organizations of their own in it, and
+//! The foundation of tests from outside: a running system, organizations of their own in it, and
 //! clients that know only HTTP.
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Whoever operates an installation, and what they have to do.
+//! The operator of an installation, and what operators have to do.
 
 use reqwest::Method;
 use reqwest::header::COOKIE;
@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use crate::{Answer, Organization, Owner, Shape, System, eventually};
 
 impl System {
-    /// A system whose operator is signed in.
+    /// Starts a system whose operator is signed in.
     pub async fn operated(shape: Shape) -> (Self, Owner) {
         let mut system = Self::start(shape, &[]).await;
         let operator = Owner::sign_in(&system).await;
@@ -24,7 +24,7 @@ impl System {
 }
 
 impl Owner {
-    /// Waits until a page says something, whatever stands still meanwhile; what it says then.
+    /// Waits until a page says something, even during outages; returns the page's text.
     pub async fn is_shown(&self, path: &str, words: &str) -> String {
         eventually(words, async || {
             let request = self.client.request(Method::GET, path);
@@ -38,7 +38,7 @@ impl Owner {
 }
 
 impl Organization<'_> {
-    /// Contacts that no read model can take in until [`heal`]; the sequences of their dead letters.
+    /// Adds contacts that cannot be projected until [`heal`]; returns their dead letter sequences.
     pub async fn has_dead_letters(&self, database: &mut PgConnection, ids: &[&str]) -> Vec<i64> {
         for id in ids {
             let fails =
@@ -63,7 +63,7 @@ impl Organization<'_> {
     }
 }
 
-/// Takes away why a contact was put aside.
+/// Removes the reason why a contact became a dead letter.
 pub async fn heal(database: &mut PgConnection, id: &str) {
     let heal = format!("ALTER TABLE contacts DROP CONSTRAINT fails_{id}");
     let healed = database.execute(AssertSqlSafe(heal)).await;

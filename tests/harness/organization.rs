@@ -1,4 +1,4 @@
-//! An organization of a test's own.
+//! An organization for a single test.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{Answer, Client, System, eventually};
 /// A limit that no test reaches.
 const NO_LIMIT: u32 = 1_000_000;
 
-/// An organization, made by the operator's command line as an operator would.
+/// An organization, created by the operator's command line as an operator would.
 pub struct Organization<'a> {
     /// The system it lives in.
     pub system: &'a System,
@@ -20,7 +20,7 @@ pub struct Organization<'a> {
 }
 
 impl<'a> Organization<'a> {
-    /// Makes one with a key of scope `admin` and a limit that no test reaches.
+    /// Creates one with a key of scope `admin` and a limit that no test reaches.
     pub async fn create(system: &'a System) -> Self {
         let created = system
             .waypost(&["org", "create", "--name", "Test & Söhne"])
@@ -41,7 +41,7 @@ impl<'a> Organization<'a> {
         }
     }
 
-    /// A client with a new key of these scopes.
+    /// Returns a client with a new key of these scopes.
     pub async fn client(&self, scopes: &[&str]) -> Client {
         let terms = json!({"name": "test", "scopes": scopes, "rateLimit": NO_LIMIT});
         let created = self.admin.post("/api/v1/keys", &terms).await.ok(201);
@@ -50,15 +50,15 @@ impl<'a> Organization<'a> {
         client
     }
 
-    /// A client with a new key that nothing has been counted against, and its `{keyId, key}`.
+    /// Returns a client with a new key that has no requests counted yet, and its `{keyId, key}`.
     pub async fn unused_key(&self, terms: &Value) -> (Client, Value) {
         let created = self.admin.post("/api/v1/keys", terms).await.ok(201);
-        // Keys become known in their order: one that was made later shows that this one is.
+        // Keys become known in order: a later key that is known shows that this one is.
         self.client(&["admin"]).await;
         (self.client_of(&created), created)
     }
 
-    /// Saves a workflow and gives its id.
+    /// Saves a workflow and returns its id.
     pub async fn workflow(&self, definition: &Value) -> String {
         let id = format!("w-{}", uuid::Uuid::new_v4().simple());
         let answer = self
@@ -69,28 +69,28 @@ impl<'a> Organization<'a> {
         id
     }
 
-    /// Makes a circle of the organization's and gives its id.
+    /// Creates a circle of the organization and returns its id.
     pub async fn circle(&self, name: &str) -> String {
         let body = json!({"name": name});
         let made = self.admin.post("/api/v1/circles", &body).await.ok(201);
         made["id"].as_str().expect("id").to_owned()
     }
 
-    /// Invites somebody into one and gives the code.
+    /// Creates an invite to a circle and returns the code.
     pub async fn invite(&self, circle: &str) -> String {
         let path = format!("/api/v1/circles/{circle}/invites");
         let invite = self.admin.post_nothing(&path).await.ok(201);
         invite["code"].as_str().expect("code").to_owned()
     }
 
-    /// Triggers a workflow and gives the run's id.
+    /// Triggers a workflow and returns the run's id.
     pub async fn trigger(&self, workflow: &str, body: &Value) -> String {
         let path = format!("/api/v1/workflows/{workflow}/trigger");
         let started = self.admin.post(&path, body).await.ok(202);
         started["runId"].as_str().expect("runId").to_owned()
     }
 
-    /// Waits until a run has ended and gives it.
+    /// Waits until a run has ended and returns it.
     pub async fn ended(&self, run_id: &str) -> Value {
         eventually("the end of a run", async || {
             let answer = self.admin.get(&format!("/api/v1/runs/{run_id}")).await;
@@ -100,7 +100,7 @@ impl<'a> Organization<'a> {
         .await
     }
 
-    /// Waits until a read answers as `wanted` says, and gives its body.
+    /// Waits until a read's response satisfies `wanted`, and returns its body.
     pub async fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         eventually(path, async || {
             let answer = self.admin.get(path).await;
@@ -116,7 +116,7 @@ impl<'a> Organization<'a> {
     }
 }
 
-/// Waits until the processes that take commands and queries know a key.
+/// Waits until the processes that handle commands and queries know a key.
 async fn until_known(client: &Client) {
     let known = |answer: &Answer| (answer.status != 401).then_some(());
     eventually("the key to be known", async || {

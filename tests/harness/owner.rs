@@ -1,4 +1,4 @@
-//! Somebody who owns an organization of a test's own, signed in on its pages.
+//! The owner of an organization of a test's own, signed in on its pages.
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, COOKIE, ORIGIN};
@@ -13,7 +13,7 @@ pub struct Owner {
     pub client: Client,
     /// Their organization.
     pub org: String,
-    /// How they sign in.
+    /// The address they sign in with.
     pub email: String,
     /// Their password.
     pub password: String,
@@ -22,7 +22,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Makes an organization with an owner, and signs them in; returns once the pages know them.
+    /// Creates an organization with an owner and signs them in; returns once the pages know them.
     pub async fn sign_in(system: &System) -> Self {
         let email = format!("{}@example.org", uuid::Uuid::new_v4().simple());
         let name = "<Test> & Söhne";
@@ -58,7 +58,7 @@ impl Owner {
         Answer::to(request.header(COOKIE, &self.cookie)).await
     }
 
-    /// What a page of the dashboard sends.
+    /// Sends a request as a page of the dashboard does.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.client.request(method, path);
         let request = request
@@ -73,7 +73,7 @@ impl Owner {
         .await
     }
 
-    /// Makes a key of these terms.
+    /// Creates a key with these terms.
     pub async fn key(&self, terms: &Value) -> Value {
         let made = self
             .send(Method::POST, "/dashboard/keys", Some(terms))
@@ -83,7 +83,7 @@ impl Owner {
     }
 }
 
-/// What the sign-in page sends.
+/// Sends a sign-in as the sign-in page does.
 pub async fn sign_in(client: &Client, email: &str, password: &str) -> Answer {
     let body = json!({"email": email, "password": password});
     let request = client.request(Method::POST, "/dashboard/sign-in");

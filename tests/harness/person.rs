@@ -1,17 +1,17 @@
-//! A person of a test's own.
+//! A person for a single test.
 
 use serde_json::{Value, json};
 
 use crate::{Client, System, eventually};
 
-/// Somebody with an account.
+/// A person with an account.
 #[derive(Clone, Debug)]
 pub struct Person {
-    /// The account.
+    /// The id of the account.
     pub id: u64,
-    /// What they are called.
+    /// Their name.
     pub name: String,
-    /// How they sign in.
+    /// The address they sign in with.
     pub email: String,
     /// Their access token.
     pub token: String,
@@ -48,7 +48,7 @@ impl System {
 }
 
 impl Person {
-    /// Makes a circle and gives its id.
+    /// Creates a circle and returns its id.
     pub async fn makes_circle(&self) -> String {
         let made = self
             .client
@@ -75,7 +75,7 @@ impl Person {
         self.client.get_at("/circles", &position).await.ok(200);
     }
 
-    /// Says where they are; gives the position at which reads show it.
+    /// Sends where they are; returns the position at which reads show it.
     pub async fn is_at(&self, lat: f64, lng: f64) -> String {
         let sent = json!({"lat": lat, "lng": lng});
         let sent = self.client.post("/location/update", &sent).await;
@@ -97,7 +97,7 @@ impl Person {
         seen
     }
 
-    /// Waits until a read answers as `wanted` says, and gives its body.
+    /// Waits until a read's response satisfies `wanted`, and returns its body.
     pub async fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         eventually(path, async || {
             let answer = self.client.get(path).await;

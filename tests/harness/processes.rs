@@ -9,7 +9,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, pr
 
 use crate::reaper::Group;
 
-/// Where the built programs lie: beside this one, or beside the folder of a test's own binary.
+/// The folder of the built programs: beside this one, or beside the folder of a test's own binary.
 pub fn programs() -> PathBuf {
     let this = std::env::current_exe().expect("this program's path");
     let folder = this.parent().expect("a folder");
@@ -20,11 +20,11 @@ pub fn programs() -> PathBuf {
     }
 }
 
-/// A program of ours that runs, killed when dropped.
+/// One of our programs that is running, killed when dropped.
 #[derive(Debug)]
 pub struct Program {
     name: String,
-    /// Where it lies.
+    /// The folder it is in.
     folder: PathBuf,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a built program; what it says goes to the file `log`.
+    /// Starts a built program; its output goes to the file `log`.
     pub fn start(
         name: &str,
         arguments: &[&str],
@@ -58,23 +58,23 @@ impl Program {
 
     /// Kills it as a crash would (SIGKILL).
     pub fn kill(&mut self) {
-        // It may have ended by itself; either way it is gone.
+        // It may have exited on its own, which makes no difference.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to end (SIGTERM) and waits until it has.
+    /// Asks it to exit (SIGTERM) and waits until it has.
     pub fn stop(&mut self) -> std::process::ExitStatus {
         self.signal(Signal::TERM);
         self.child.wait().expect("an exit status")
     }
 
-    /// Asks it to end (SIGTERM) and does not wait.
+    /// Asks it to exit (SIGTERM) and does not wait.
     pub fn ask_to_end(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Starts it again as it was started first.
+    /// Restarts it as it was first started.
     pub fn restart(&mut self) {
         self.kill();
         self.child = spawn(
@@ -86,7 +86,7 @@ impl Program {
         );
     }
 
-    /// Gives it another setting from its next start on.
+    /// Sets a variable of its environment from its next start on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
@@ -101,23 +101,23 @@ impl Program {
         self.folder == folder
     }
 
-    /// Whether it has ended, by itself or not.
+    /// Whether it has exited, on its own or not.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Holds it still (SIGSTOP).
+    /// Pauses it (SIGSTOP).
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Has it open at most so many files and connections more than it has now, and gives the limit
-    /// that it had.
+    /// Lets it open at most `more` files and connections beyond the current ones, and returns its
+    /// previous limit.
     pub fn limit_files_to_open(&self, more: usize) -> std::io::Result<Rlimit> {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count();
         self.limit_files(Rlimit {
@@ -126,7 +126,7 @@ impl Program {
         })
     }
 
-    /// Sets how many files and connections it may have open, and gives the limit that it had.
+    /// Sets how many files and connections it may have open, and returns its previous limit.
     pub fn limit_files(&self, limit: Rlimit) -> std::io::Result<Rlimit> {
         Ok(prlimit(Some(self.pid()), Resource::Nofile, limit)?)
     }
@@ -146,7 +146,7 @@ impl Program {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

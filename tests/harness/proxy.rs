@@ -1,4 +1,4 @@
-//! One address before four processes, as a reverse proxy gives them in production.
+//! One address in front of four processes, as a reverse proxy provides in production.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Bytes that the system keeps for whoever does not read them yet. Left to itself it would take
-/// many megabytes, and a server would never notice that somebody is slow.
+/// Bytes that the system buffers for a slow reader. The default would be many megabytes, and a
+/// server would never notice a slow client.
 const UNREAD: u32 = 64 * 1024;
 
-/// Where each kind of request goes.
+/// The address for each kind of request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routes {
     pub(crate) commands: SocketAddr,
@@ -18,14 +18,14 @@ pub(crate) struct Routes {
     pub(crate) sockets: SocketAddr,
 }
 
-/// Connects as a client that lets little wait unread; the tests' sockets do so as well.
+/// Connects as a client that buffers little unread data; the tests' sockets do so as well.
 pub(crate) async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(UNREAD)?;
     socket.connect(addr).await
 }
 
-/// Starts a proxy on a thread of its own, since it outlives the test that started it.
+/// Starts a proxy on its own thread, since it outlives the test that started it.
 pub(crate) fn start(routes: Routes) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener
@@ -46,8 +46,8 @@ pub(crate) fn start(routes: Routes) -> SocketAddr {
     addr
 }
 
-/// Forwards one request: its head decides where to, and `Connection: close` keeps a second one
-/// from coming the same way.
+/// Forwards one request: its head decides the target, and `Connection: close` keeps a second one
+/// from being sent on the same connection.
 async fn forward(mut client: TcpStream, routes: Routes) -> Option<()> {
     let mut head = Vec::new();
     let end = loop {
@@ -62,7 +62,7 @@ async fn forward(mut client: TcpStream, routes: Routes) -> Option<()> {
     let mut lines = text.split("\r\n");
     let request = lines.next()?;
     let upstream = route(request, routes);
-    // Without an upgrade, the connection would carry what follows to the wrong process.
+    // Without an upgrade, the connection would carry later requests to the wrong process.
     let socket = text.to_ascii_lowercase().contains("\r\nupgrade:");
     let mut forwarded = format!("{request}\r\n");
     for line in lines {
@@ -91,7 +91,7 @@ fn route(request: &str, routes: Routes) -> SocketAddr {
         words.next().unwrap_or_default(),
     );
     let path = target.split('?').next().unwrap_or_default();
-    // What an organization's pages use of the key APIs goes where those go.
+    // Key APIs used by an organization's pages go to the same process as the APIs themselves.
     let path = path.strip_prefix("/dashboard").unwrap_or(path);
     if path == "/ws" {
         routes.sockets

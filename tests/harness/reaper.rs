@@ -1,4 +1,4 @@
-//! Ends what a test process leaves behind, however it ends.
+//! Stops what a test process leaves behind, however it exits.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 #[derive(Clone, Copy, Debug)]
 pub struct Group(pub(crate) i32);
 
-/// A shell that leads the programs' group and waits for the end of its input, which comes with
-/// the end of this process: the system that tests share is never dropped.
+/// A shell that leads the programs' group and waits for the end of its input, which comes when this
+/// process exits: the system that tests share is never dropped.
 #[derive(Debug)]
 pub(crate) struct Reaper(Child);
 
@@ -32,7 +32,7 @@ impl Reaper {
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // Whoever drops a system ends its programs and removes its folder by itself.
+        // Dropping a system stops its programs and removes its folder anyway.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

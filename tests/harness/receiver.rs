@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A request that arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// When.
+    /// When it arrived.
     pub at: Instant,
     /// Its method.
     pub method: Method,
@@ -29,7 +29,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// A header's value, or nothing.
+    /// A header's value, or the empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
@@ -47,7 +47,7 @@ type Reply = Box<dyn Fn(&Received) -> (StatusCode, HeaderMap, String) + Send + S
 
 struct Inner {
     received: Mutex<Vec<Received>>,
-    /// Whoever waits for requests is told of each.
+    /// Notifies those waiting for requests of each one.
     arrived: Notify,
     reply: Mutex<(Reply, Duration)>,
 }
@@ -60,7 +60,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that answers 200 to everything.
+    /// Starts a receiver that answers 200 to everything.
     pub async fn start() -> Self {
         Self::start_at("127.0.0.1:0").await
     }
@@ -88,12 +88,12 @@ impl Receiver {
         }
     }
 
-    /// The address of a path here.
+    /// The URL of a path here.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
     }
 
-    /// Answers from now on as `reply` says.
+    /// Answers with `reply` from now on.
     pub fn reply(
         &self,
         reply: impl Fn(&Received) -> (StatusCode, HeaderMap, String) + Send + Sync + 'static,
@@ -101,24 +101,24 @@ impl Receiver {
         self.inner.reply.lock().expect("a lock").0 = Box::new(reply);
     }
 
-    /// Answers from now on with one status.
+    /// Answers with one status from now on.
     pub fn status(&self, status: u16) {
         let status = StatusCode::from_u16(status).expect("a status");
         self.reply(move |_| (status, HeaderMap::new(), String::new()));
     }
 
-    /// Takes this long to answer from now on.
+    /// Delays its responses by this time from now on.
     pub fn delay(&self, delay: Duration) {
         self.inner.reply.lock().expect("a lock").1 = delay;
     }
 
-    /// All that arrived so far.
+    /// All requests received so far.
     pub fn received(&self) -> Vec<Received> {
         self.inner.received.lock().expect("a lock").clone()
     }
 
-    /// Waits until `count` requests that `wanted` takes have arrived, and gives them. Fails the test
-    /// once 20 s have gone by without one more.
+    /// Waits until `count` requests that `wanted` accepts have arrived, and returns them. Fails the
+    /// test after 20 s without another one.
     pub async fn wait_for(
         &self,
         count: usize,
@@ -126,7 +126,7 @@ impl Receiver {
     ) -> Vec<Received> {
         let (mut found, mut seen, mut end) = (Vec::new(), 0, Instant::now() + PATIENCE);
         loop {
-            // Told of whatever arrives from here on.
+            // Notified of anything that arrives from here on.
             let more = self.inner.arrived.notified();
             let before = found.len();
             {

@@ -1,4 +1,4 @@
-//! The shapes in which the same system runs.
+//! The process layouts in which the same system runs.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::reaper::Group;
 use crate::{Program, proxy};
 
-/// How a system runs.
+/// The layout of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// All services in one process.
@@ -15,7 +15,7 @@ pub enum Shape {
     Four,
 }
 
-/// Where and with what programs are started.
+/// Where and with which settings programs are started.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) environment: &'a [(String, String)],
@@ -24,7 +24,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Shape {
-    /// Starts the programs; gives the one address and what runs behind it.
+    /// Starts the programs; returns the one address and the processes behind it.
     pub(crate) fn start(self, place: Place<'_>) -> (SocketAddr, Vec<Program>) {
         match self {
             Self::One => one_process(place),
@@ -52,7 +52,7 @@ fn four_processes(place: Place<'_>) -> (SocketAddr, Vec<Program>) {
     (addr, vec![projector, command_api, query_api, runner])
 }
 
-/// Starts a program at an address of its own; what it says goes to `<log>.log`.
+/// Starts a program at its own address; its output goes to `<log>.log`.
 pub(crate) fn start(
     name: &str,
     log: &str,
@@ -67,8 +67,8 @@ pub(crate) fn start(
     (addr, program)
 }
 
-/// Ports are counted up from a start of this process' own, so that no other one is given the
-/// same before its program has taken it.
+/// Ports are counted up from a start that is specific to this process, so that no other process is
+/// given the same port before its program has bound it.
 fn free_addr() -> SocketAddr {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! A client that asks for an answer and takes it when the test likes.
+//! A client that requests a response and reads it when the test wants to.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::timeout;
 
 use crate::System;
 
-/// What the system keeps for it unread. Left to itself it would take many megabytes, and a server
-/// would never notice that nobody reads.
+/// Bytes that the system buffers unread for it. The default would be many megabytes, and a server
+/// would never notice that the client does not read.
 const UNREAD: u32 = 8 * 1024;
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An answer that has begun.
+/// A response that has begun.
 #[derive(Debug)]
 pub struct SlowReader {
     /// Its status.
@@ -24,7 +24,7 @@ pub struct SlowReader {
 }
 
 impl SlowReader {
-    /// Sends a GET and takes the head of the answer, and with it perhaps the first bytes behind.
+    /// Sends a GET and reads the head of the response, perhaps with the first bytes after it.
     pub async fn get(system: &System, key: &str, path: &str) -> Self {
         Self::get_as(system, key, path, "*/*").await
     }
@@ -66,7 +66,7 @@ impl SlowReader {
         self.head.lines().find_map(|line| line.strip_prefix(&start))
     }
 
-    /// Takes the rest; `None` where it broke off before its end.
+    /// Reads the rest; `None` if it broke off before its end.
     pub async fn rest(mut self) -> Option<Vec<u8>> {
         let read = timeout(PATIENCE, self.stream_to_end()).await;
         read.expect("the end in time")
@@ -92,7 +92,7 @@ impl SlowReader {
     }
 }
 
-/// The body in chunks, once the last of them has come.
+/// Joins the chunks of a body, once the last of them has arrived.
 fn dechunked(read: &[u8]) -> Option<Vec<u8>> {
     if !read.ends_with(b"0\r\n\r\n") {
         return None;

@@ -1,4 +1,4 @@
-//! A WebSocket client that others wrote, with frames as JSON.
+//! A third-party WebSocket client, with frames as JSON.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Connects without saying who.
+    /// Connects without authenticating.
     pub async fn connect(system: &System) -> Self {
         Self::connect_to(system, "/ws").await
     }
@@ -35,7 +35,7 @@ impl Socket {
 
     /// Connects and authenticates by the first frame.
     pub async fn open(system: &System, token: &str) -> Self {
-        // The process that holds sockets may hear of a new key a moment after the others.
+        // The process that holds sockets may learn of a new key a moment after the others.
         eventually("the key to be known to sockets", async || {
             let mut socket = Self::connect(system).await;
             let frame = json!({ "type": "auth", "token": token });
@@ -55,7 +55,7 @@ impl Socket {
         .await
     }
 
-    /// Connects with subprotocols; gives the one that the server selected.
+    /// Connects with subprotocols; returns the one that the server selected.
     pub async fn offer(
         system: &System,
         protocols: &str,
@@ -63,7 +63,7 @@ impl Socket {
         Self::with_headers(system, "/ws", &[("sec-websocket-protocol", protocols)]).await
     }
 
-    /// Connects to a path with further headers; gives the subprotocol that the server selected.
+    /// Connects to a path with further headers; returns the subprotocol that the server selected.
     pub async fn with_headers(
         system: &System,
         path: &str,
@@ -83,7 +83,7 @@ impl Socket {
         Ok((Self { stream }, selected))
     }
 
-    /// Subscribes and gives the position from which events follow; passes over the snapshot.
+    /// Subscribes and returns the position from which events follow; skips the snapshot.
     pub async fn subscribe(&mut self, id: &str, channel: &str, after: Option<&str>) -> String {
         let mut frame = json!({"type": "subscribe", "id": id, "channel": channel});
         if let Some(after) = after {
@@ -101,7 +101,7 @@ impl Socket {
         subscribed["position"].as_str().expect("a position").into()
     }
 
-    /// Hangs up without a word.
+    /// Disconnects without a closing frame.
     pub fn cut(self) {
         drop(self);
     }
@@ -119,7 +119,7 @@ impl Socket {
             .expect("sending");
     }
 
-    /// Shows that the client is there.
+    /// Sends a ping, to show that the client is there.
     pub async fn ping(&mut self) {
         let ping = Message::Ping(Vec::new().into());
         self.stream.send(ping).await.expect("sending");
@@ -133,7 +133,7 @@ impl Socket {
         }
     }
 
-    /// The next frame of a type, passing over others.
+    /// The next frame of a type, skipping others.
     pub async fn next_of(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.next().await;
@@ -148,7 +148,7 @@ impl Socket {
         self.end().await.expect("a closing frame")
     }
 
-    /// The code with which the server closes; nothing where it hangs up without a word.
+    /// The code with which the server closes; `None` if it disconnects without a closing frame.
     pub async fn end(&mut self) -> Option<u16> {
         loop {
             match self.try_receive().await {

@@ -14,22 +14,22 @@ use crate::reaper::Reaper;
 use crate::shape::{self, Place};
 use crate::{Client, Organization, Program, Shape, eventually_within, programs};
 
-/// A running system with data of its own.
+/// A running system with its own data.
 pub struct System {
     shape: Shape,
     addr: SocketAddr,
     programs: Vec<Program>,
     environment: Vec<(String, String)>,
     reaper: Reaper,
-    /// Its own NATS, where the test may hurt it.
+    /// Its own NATS, if the test may disturb it.
     pub nats: Option<LocalNats>,
-    /// Its own Postgres, where the test may hurt it.
+    /// Its own Postgres, if the test may disturb it.
     pub postgres: Option<LocalPostgres>,
     home: TemporaryHome,
 }
 
-/// Durations that tests do not want to wait for, and patience with a machine that builds and tests
-/// at once. Tests of outages set the latter back.
+/// Durations too long for tests by default, and generous timeouts for a machine that builds and
+/// tests at once. Tests of outages reset the latter.
 const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_ALLOW_PRIVATE_TARGETS", "1"),
     ("WAYPOST_WEBHOOK_RETRY_SECONDS", "0.1,0.2,0.4"),
@@ -54,15 +54,15 @@ impl System {
         SHARED.get_or_init(|| Self::start(shape, &[])).await
     }
 
-    /// A system with settings of its own on the servers that all tests share.
+    /// Starts a system with its own settings on the servers that all tests share.
     pub async fn start(shape: Shape, settings: &[(&str, &str)]) -> Self {
         let home = TemporaryHome::new().expect("a folder");
         let environment = Self::environment_of_its_own().await;
         Self::run(shape, home, environment, settings, (None, None)).await
     }
 
-    /// A system of the same shape, brought back from a backup of this one with its secrets; and what
-    /// the restore has printed.
+    /// Restores a system of the same shape from a backup of this one with its secrets; also returns
+    /// the restore's output.
     pub async fn restored(&self, backup: &Path) -> (Self, Value) {
         let home = TemporaryHome::new().expect("a folder");
         let secrets = home.path().join("secrets");
@@ -82,7 +82,7 @@ impl System {
         (system, told)
     }
 
-    /// A database and a prefix of its own on the servers that all tests share.
+    /// Creates its own database and prefix on the servers that all tests share.
     async fn environment_of_its_own() -> Vec<(String, String)> {
         let urls = Urls::from_environment();
         let nats = urls.nats.expect("NATS_URL: run tests by `make test`");
@@ -111,7 +111,7 @@ impl System {
         environment
     }
 
-    /// A system on servers of its own, for tests that hurt them or look into what they keep.
+    /// Starts a system on its own servers, for tests that disturb them or inspect their data.
     pub async fn start_alone(shape: Shape, settings: &[(&str, &str)]) -> Self {
         let home = TemporaryHome::new().expect("a folder");
         let nats = LocalNats::start(home.path(), NatsOptions::default())
@@ -131,7 +131,7 @@ impl System {
         Self::run(shape, home, environment, settings, servers).await
     }
 
-    /// A system on servers that the caller started and hurts.
+    /// Starts a system on servers that the caller started and disturbs.
     pub async fn start_on(
         shape: Shape,
         home: TemporaryHome,
@@ -180,7 +180,7 @@ impl System {
         system
     }
 
-    /// Its shape.
+    /// The shape it runs in.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -190,12 +190,12 @@ impl System {
         self.home.path()
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// What was sent to a phone number, oldest first.
+    /// The messages sent to a phone number, oldest first.
     pub fn outbox(&self, phone: &str) -> Vec<Value> {
         let path = self.home().join("outbox/sms.ndjson");
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -209,7 +209,7 @@ impl System {
         &mut self.programs
     }
 
-    /// All that its processes have said.
+    /// The output of all its processes.
     pub fn said(&self) -> String {
         self.programs.iter().map(Program::said).collect()
     }
@@ -228,12 +228,12 @@ impl System {
         clients.collect()
     }
 
-    /// An organization for one test.
+    /// Creates an organization for one test.
     pub async fn organization(&self) -> Organization<'_> {
         Organization::create(self).await
     }
 
-    /// One more instance of a service beside those that run, with a client of its own address.
+    /// Starts another instance of a service, and returns it with a client of its own address.
     pub async fn another(&self, service: &str) -> (Client, Program) {
         let log = format!("{service}-{}", uuid::Uuid::new_v4().simple());
         let place = Place {
@@ -259,17 +259,17 @@ impl System {
         PgConnection::connect(url).await.expect("Postgres")
     }
 
-    /// Runs the operator's command line and gives the JSON object it printed.
+    /// Runs the operator's command line and returns the JSON object it printed.
     pub async fn waypost(&self, arguments: &[&str]) -> Value {
         self.waypost_reading(arguments, b"").await
     }
 
-    /// The same with something on its stdin.
+    /// The same with input on stdin.
     pub async fn waypost_reading(&self, arguments: &[&str], stdin: &[u8]) -> Value {
         printed(arguments, &self.waypost_output(arguments, stdin).await)
     }
 
-    /// Runs a command that prints other than one object, and gives what it printed.
+    /// Runs a command that prints something other than one object, and returns what it printed.
     pub async fn waypost_text(&self, arguments: &[&str]) -> String {
         let output = self.waypost_output(arguments, b"").await;
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -277,17 +277,17 @@ impl System {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// Runs the operator's command line, whatever comes of it.
+    /// Runs the operator's command line, successfully or not.
     pub async fn waypost_output(&self, arguments: &[&str], stdin: &[u8]) -> Output {
         run_waypost(&self.environment, arguments, stdin).await
     }
 
-    /// Begins a command of the operator's, to be killed.
+    /// Starts an operator's command, to be killed.
     pub fn begin_waypost(&self, arguments: &[&str]) -> tokio::process::Child {
         spawned(&self.environment, arguments)
     }
 
-    /// Kills everything at once: all programs, and the servers where they are its own.
+    /// Kills everything at once: all programs, and its own servers if it has any.
     pub fn crash(&mut self) {
         for program in &mut self.programs {
             program.kill();
@@ -300,7 +300,7 @@ impl System {
         }
     }
 
-    /// Brings back what [`crash`](Self::crash) has killed.
+    /// Restarts what [`crash`](Self::crash) has killed.
     pub async fn revive(&mut self) {
         if let Some(nats) = &mut self.nats {
             nats.restart().await.expect("NATS again");
@@ -314,7 +314,7 @@ impl System {
         self.until_ready().await;
     }
 
-    /// Waits until every process says that it is ready.
+    /// Waits until every process reports that it is ready.
     pub async fn until_ready(&self) {
         for program in &self.programs {
             until_ready(program).await;
@@ -327,7 +327,7 @@ async fn run_waypost(environment: &[(String, String)], arguments: &[&str], stdin
     let mut child = spawned(environment, arguments);
     let mut input = child.stdin.take().expect("a pipe");
     let stdin = stdin.to_vec();
-    // A command that reads nothing closes the pipe; that is no fault of the test.
+    // A command that reads nothing closes the pipe; that is not an error.
     tokio::spawn(async move { input.write_all(&stdin).await.ok() });
     child.wait_with_output().await.expect("waypost ends")
 }
@@ -347,7 +347,7 @@ fn spawned(environment: &[(String, String)], arguments: &[&str]) -> tokio::proce
 /// The JSON object that a command has printed.
 fn printed(arguments: &[&str], output: &Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // The reason comes last, and whoever shows a failure may show its beginning only.
+    // The reason comes last, and a failure may be shown only from its beginning.
     let lines: Vec<_> = stderr.lines().rev().collect();
     let said = lines.join("\n");
     assert!(output.status.success(), "waypost {arguments:?}: {said}");

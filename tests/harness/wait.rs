@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// Polls until `probe` gives a value; fails the test after 20 s with what was waited for.
+/// Polls until `probe` returns a value; fails the test after 20 s with what was waited for.
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
     eventually_within(Duration::from_secs(20), what, probe).await
 }
 
-/// Polls until `probe` gives a value, for at most `limit`.
+/// Polls until `probe` returns a value, for at most `limit`.
 pub async fn eventually_within<T>(
     limit: Duration,
     what: &str,

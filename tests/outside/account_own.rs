@@ -50,7 +50,7 @@ async fn an_export_holds_all_that_is_kept_of_oneself_and_nothing_of_others() {
         (sent.status == 202).then_some(())
     });
     enough.await;
-    // More than are read at a time.
+    // More than one read's batch.
     let mut position = String::new();
     for minute in 0..11 {
         let fixes: Vec<Value> = (0..100)
@@ -152,7 +152,7 @@ async fn who_deletes_their_account_is_forgotten() {
     }
     login(&client, &ada.email, PASSWORD).await.error(401);
     assert!(bob.sees_at(&position).await.is_empty());
-    // The address can be taken by others.
+    // The address is free for others.
     let again = json!({"name": "Ada", "email": ada.email, "password": PASSWORD});
     let again = client.post("/auth/register", &again).await.ok(201);
     assert_ne!(again["user"]["id"], ada.id);

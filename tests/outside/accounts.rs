@@ -12,12 +12,12 @@ use crate::{SHAPE, system};
 
 pub(super) const PASSWORD: &str = "correct horse";
 
-/// An e-mail address of a test's own.
+/// Creates a unique e-mail address.
 pub(super) fn email() -> String {
     format!("p{}@persons.example", uuid::Uuid::new_v4().simple())
 }
 
-/// A phone number of a test's own.
+/// Creates a unique phone number.
 pub(super) fn phone() -> String {
     format!(
         "+49{:012}",
@@ -45,7 +45,7 @@ pub(super) fn token(session: &Value) -> String {
         .to_owned()
 }
 
-/// A call that any token in force may make, and that changes nothing.
+/// A call that any valid token may make, and that changes nothing.
 pub(super) async fn status_with(client: &Client, token: &str) -> u16 {
     client.with_key(token).get("/circles").await.status.as_u16()
 }
@@ -147,7 +147,7 @@ async fn a_registration_sent_again_under_its_key_finds_its_account() {
 
 #[tokio::test]
 async fn a_wrong_password_and_an_unknown_address_look_alike() {
-    // Limits of their own: failures from one address are counted.
+    // Separate limits, since failures from one address are counted.
     let generous = [
         PROXIED,
         ("WAYPOST_SIGN_IN_PER_ADDRESS", "100000"),
@@ -157,7 +157,7 @@ async fn a_wrong_password_and_an_unknown_address_look_alike() {
     let client = system.client();
     let known = email();
     register(&client, &registration(&known)).await.ok(201);
-    // Where a person has signed in before they wait with those who are known.
+    // From an address where a person has signed in before, they queue with known clients.
     let guess = async |email: &str| sign_in(&client, "192.0.2.1", email, "wrong password").await;
     guess(&email()).await.error(401);
     let mut times: [Vec<Duration>; 2] = [Vec::new(), Vec::new()];

@@ -1,4 +1,4 @@
-//! `GET /api/v1/analytics` and the lists' totals against what they must add up to.
+//! `GET /api/v1/analytics` and the lists' totals against the expected sums.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::system;
 
 const STATUSES: [&str; 4] = ["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
-/// What plans, sources and cities are called.
+/// Names of plans, sources and cities.
 const NAMES: [Option<&str>; 4] = [None, Some("Berlin"), Some("berlin"), Some("Łódź")];
 
-/// What is done to an order, a lead or a client; `name` is one of [`NAMES`].
+/// A change to an order, a lead or a client; `name` is one of [`NAMES`].
 #[derive(Clone, Debug)]
 enum Step {
     Order {
@@ -45,7 +45,7 @@ enum Step {
     NoClient(u8),
 }
 
-/// Moments of the last fourteen months, borders of months most of all.
+/// Times in the last fourteen months, mostly at the borders of months.
 fn moment() -> impl Strategy<Value = DateTime<Utc>> {
     let month = (0..14_u32).prop_map(|back| {
         let first = Utc::now().date_naive().with_day(1).unwrap() - Months::new(back);
@@ -81,10 +81,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What came in: revenue, orders, leads and clients.
+/// Sums of revenue, orders, leads and clients.
 type Sums = [i64; 4];
 
-/// Orders, leads and clients as they must stand.
+/// The expected orders, leads and clients.
 #[derive(Default)]
 struct Model {
     orders: BTreeMap<u8, (usize, i64, DateTime<Utc>, usize)>,
@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    /// All that has a field: when it came in, its value and what it counts for.
+    /// All records that have a field: creation time, value and contribution to the sums.
     fn of_field(&self, field: &str) -> Vec<(DateTime<Utc>, Option<&'static str>, Sums)> {
         let mut all = Vec::new();
         for (status, amount, at, name) in self.orders.values() {
@@ -136,8 +136,8 @@ impl Model {
         all
     }
 
-    /// What came in on the days of a zone, by the first day of its step, and of each step by what
-    /// it has in a field.
+    /// The sums for the days of a zone, by the first day of each step, and per step by the values
+    /// of a field.
     fn series(
         &self,
         (from, to): (NaiveDate, NaiveDate),

@@ -1,4 +1,4 @@
-//! Any page of a list, whatever has come, changed and gone, against the list sorted beside it.
+//! Any page of a list, after any additions, changes and deletions, against a sorted list.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ const VALUES: [&str; 3] = ["ACTIVE", "COMPLETED", "CANCELLED"];
 /// Enough for several blocks of each list.
 const MANY: usize = 2_000;
 
-/// A kind of record that is listed by pages, and the field that the list is filtered by.
+/// A kind of record that is listed in pages, and the field that the list is filtered by.
 struct Kind {
     name: &'static str,
     field: &'static str,
-    /// What every one has to have.
+    /// Fields that every record must have.
     rest: fn(&str) -> Value,
 }
 
@@ -37,10 +37,10 @@ const CLIENTS: Kind = Kind {
     rest: |id| json!({"name": id}),
 };
 
-/// A record's moment and the value of that field, by its id.
+/// A record's time and its value of that field, by id.
 type Records = BTreeMap<String, (u32, &'static str)>;
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -53,7 +53,7 @@ impl Dice {
     }
 }
 
-/// Writes a record: many share a moment, and any may be anywhere in the list.
+/// Creates a record: many share a time, and any may be anywhere in the list.
 fn record(kind: &Kind, id: &str, dice: &mut Dice, records: &mut Records) -> Value {
     let moment = u32::try_from(dice.below(60)).unwrap();
     let value = VALUES[usize::try_from(dice.below(3)).unwrap()];
@@ -84,9 +84,9 @@ fn ids(answer: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// Every page by its number, of all records and of those with one value.
+/// Compares every page by number, of all records and of those with one value.
 async fn compare(org: &Organization<'_>, kind: &Kind, records: &Records, position: &str) {
-    // With a key of its own, which has so many requests a minute.
+    // With its own key, which is limited to a number of requests per minute.
     let client = org.client(&[&format!("read:{}", kind.name)]).await;
     for value in ["", VALUES[1]] {
         let (list, limit) = (sorted(records, value), 93);
@@ -173,7 +173,7 @@ async fn a_walk_by_links_is_not_moved_by_what_comes_and_goes() {
             break;
         };
         path = next;
-        // A newer one comes, and the one that the next page begins behind goes.
+        // A newer one is added, and the one after which the next page begins is deleted.
         round += 1;
         let newer = json!({"id": format!("n{round}"), "orderNumber": "1", "status": "ACTIVE",
             "amount": 1});
@@ -203,7 +203,7 @@ async fn the_total_of_a_search_follows_every_change() {
             "/api/v1/orders?q=found&limit=10&page=2&sort=amount",
             "/api/v1/orders?q=found&page=9",
         ] {
-            // Counted, and known from before.
+            // Counted the first time, known the second time.
             for _ in 0..2 {
                 let answer = org.admin.get_at(path, &position).await;
                 assert_eq!(answer.ok(200)["total"], left, "{path}");

@@ -1,4 +1,4 @@
-//! Backups of a running system, and what is restored from them.
+//! Backups of a running system, and restoring from them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::{SHAPE, system};
 const CONTACTS: &str = "/api/v1/records/contacts";
 const EVENTS: &str = "/api/v1/events";
 
-/// A workflow that makes a call and tells of it.
+/// A workflow that makes a call and sends a notification about it.
 fn calls(receiver: &Receiver) -> Value {
     active(&json!([
         {"id": "start", "type": "TRIGGER", "next": ["call"]},
@@ -22,14 +22,14 @@ fn calls(receiver: &Receiver) -> Value {
     ]))
 }
 
-/// Business, runs with their webhooks, and a person on their way.
+/// Business data, runs with their webhooks, and a person on their way.
 struct Story<'s> {
     org: Organization<'s>,
     person: Person,
     receiver: Receiver,
     workflow: String,
     runs: Vec<String>,
-    /// Where reads have to be for all of it.
+    /// The position at which reads see all of it.
     position: String,
 }
 
@@ -72,7 +72,7 @@ impl<'s> Story<'s> {
         story
     }
 
-    /// Waits until each hook of each run has been delivered and read models say so.
+    /// Waits until each hook of each run has been delivered and read models show it.
     async fn delivered(&self, client: &Client) -> Value {
         let hooks = client.get("/api/v1/webhooks").await.ok(200);
         let id = hooks["data"][0]["id"].as_str().unwrap();
@@ -86,7 +86,7 @@ impl<'s> Story<'s> {
         .await
     }
 
-    /// What all readers see.
+    /// Everything that readers see.
     async fn read(&self, org: &Client, person: &Client, position: &str) -> Vec<(String, Value)> {
         let mut seen = Vec::new();
         let mut paths: Vec<String> = ["a", "c", "d"].map(|id| format!("{CONTACTS}/{id}")).into();
@@ -117,7 +117,7 @@ impl<'s> Story<'s> {
     }
 }
 
-/// The feed, without positions, which name the epoch.
+/// The feed, without positions, since they contain the epoch.
 async fn facts(client: &Client) -> Vec<Value> {
     let read = client.get(EVENTS).await;
     assert_eq!(read.status, 200, "{}", read.text());
@@ -176,7 +176,7 @@ async fn a_restored_system_answers_as_before_and_does_nothing_twice() {
     assert_eq!(facts(&org).await, feed);
     org.get(&format!("{CONTACTS}/b")).await.error(404);
 
-    // It goes on, and a request from before is known again.
+    // It continues, and an earlier request is recognised.
     let last = json!({"id": "d", "email": "d@example.com"});
     let again = org.post_once(CONTACTS, "once", &last).await;
     again.ok(201);
@@ -193,7 +193,7 @@ async fn a_restored_system_answers_as_before_and_does_nothing_twice() {
     };
     let ended = hooks("run.succeeded", run["runId"].clone());
     story.receiver.wait_for(1, ended).await;
-    // Whatever would come again, came before that: events are delivered in their order.
+    // Anything repeated would have arrived earlier: events are delivered in order.
     let news = story.receiver.received().split_off(arrived);
     for one in &news {
         let known = if one.path == "/step" {
@@ -211,7 +211,7 @@ async fn a_restored_system_answers_as_before_and_does_nothing_twice() {
     assert_eq!(now[..feed.len()], feed);
     let others = |fact: &&Value| fact["data"]["runId"] != run["runId"];
     let others = now[feed.len()..].iter().filter(others);
-    // What the workflow tells names no run.
+    // The workflow's notification names no run.
     assert!(
         others
             .into_iter()
@@ -247,7 +247,7 @@ async fn a_log_whose_disk_was_lost_comes_back_and_read_models_follow() {
         .await
         .ok(200);
     admin.get(&format!("{CONTACTS}/lost")).await.error(404);
-    // The sequence that one had is another's now.
+    // The sequence of the lost event is reused by another.
     let next = admin.post(CONTACTS, &contact("next")).await.position();
     assert_eq!(
         next.split_once('-').unwrap().1,

@@ -1,5 +1,5 @@
-//! What clients can make grow in memory: it stays within its bound, nobody misses anything by that,
-//! and what is not needed any more is let go of.
+//! What clients can make grow in memory: it stays within its bound, nobody misses anything because
+//! of that, and what is no longer needed is released.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::connections::told;
 use super::live_locations::{self, snapshot};
 use crate::SHAPE;
 
-/// Subscribes to positions, and takes what comes until persons are seen where they are.
+/// Subscribes to positions, and reads until persons are seen where they are.
 async fn sees(system: &System, key: &str, wanted: &BTreeMap<u64, f64>) {
     let mut socket = Socket::open(system, key).await;
     let shown = snapshot(&mut socket).await;
@@ -21,7 +21,7 @@ async fn sees(system: &System, key: &str, wanted: &BTreeMap<u64, f64>) {
     let mut seen: BTreeMap<_, _> = shown.iter().map(of).collect();
     assert_eq!(seen.len(), wanted.len(), "each is shown: {shown:?}");
     let wanted: BTreeMap<_, _> = wanted.iter().map(|(id, lat)| (*id, Some(*lat))).collect();
-    // What was sent a moment ago may follow the snapshot.
+    // What was sent just before may follow the snapshot.
     while seen != wanted {
         let frame = socket.next_of("event").await;
         if frame["event"]["type"] == "location.updated" {
@@ -51,7 +51,7 @@ async fn few_newest_positions_are_held_and_whoever_subscribes_sees_all() {
             person.is_at(lat, 13.4).await;
             wanted.insert(person.id, lat);
         }
-        // Several at once, and one after whom nobody asks.
+        // Several viewers at once, then one alone.
         let by_token = persons[..4].iter().map(|person| person.token.as_str());
         let keys = by_token.chain([org.key.as_str()]);
         join_all(keys.map(|key| sees(&system, key, &wanted))).await;
@@ -63,7 +63,7 @@ async fn few_newest_positions_are_held_and_whoever_subscribes_sees_all() {
     assert!(dropped >= 16.0, "{dropped}");
 }
 
-/// About what a position takes up in memory at least while it waits.
+/// Approximate minimum memory of a waiting position.
 const POSITION: f64 = 500.0;
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn of_positions_that_were_compared_with_places_none_is_held() {
         json!({"lat": lat, "lng": 13.4, "place_name": "on the way", "recorded_at": at})
     };
     persons[0].sends(&fix(0, 40.0)).await;
-    // What stays is that she is known.
+    // Only that she is known remains.
     let one_known = eventually("her first position to be let go of", async || {
         let held = held().await;
         (held > 0.0 && held < POSITION).then_some(held)
@@ -99,7 +99,7 @@ async fn of_positions_that_were_compared_with_places_none_is_held() {
         }
         person.sends(&fix(2_000, 52.5)).await;
     }
-    // More than that one is known once the other's were taken in, which were sent last.
+    // More than one is known once the other's positions were processed, which were sent last.
     eventually("two thousand positions to be let go of", async || {
         let held = held().await;
         (held > one_known && held < POSITION).then_some(())
@@ -113,7 +113,7 @@ async fn of_positions_that_were_compared_with_places_none_is_held() {
     );
 }
 
-/// A workflow for leads of one score, whose filter and templates are long.
+/// A workflow for leads with one score, whose filter and templates are long.
 fn long(score: usize) -> Value {
     let names: Vec<_> = (0..100)
         .map(|nth| format!("'nobody {score} {nth}'"))
@@ -145,7 +145,7 @@ async fn few_compiled_templates_are_held_and_all_workflows_run() {
     for score in 0..WORKFLOWS {
         workflows.push(org.workflow(&long(score)).await);
     }
-    // What was dropped meanwhile is compiled again the second time.
+    // Whatever was dropped meanwhile is compiled again the second time.
     for round in 1..=2 {
         for score in 0..WORKFLOWS {
             let lead = json!({"name": "Ada", "score": score});
@@ -170,7 +170,7 @@ async fn few_compiled_templates_are_held_and_all_workflows_run() {
 
 const WEBHOOKS: &str = "/api/v1/webhooks";
 
-/// So many events of one's own that something may want.
+/// The given number of custom event types to subscribe to.
 fn wishes(name: &str, count: usize) -> Value {
     let long = "x".repeat(100);
     let wish = |nth| format!("custom.{long}.{name}-{nth}");
@@ -179,9 +179,9 @@ fn wishes(name: &str, count: usize) -> Value {
 
 #[tokio::test]
 async fn what_webhooks_wanted_is_bounded_and_let_go_of_with_them() {
-    /// What one endpoint wanted at any time, in each of the two feeds that are delivered from.
+    /// One endpoint's wishes over time, in each of the two feeds that are delivered from.
     const ONE: f64 = 2.0 * 16.0 * 1024.0;
-    /// What ten wishes take up, likewise.
+    /// The size of ten wishes, likewise.
     const TEN: f64 = 2.0 * 2_000.0;
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
@@ -209,7 +209,7 @@ async fn what_webhooks_wanted_is_bounded_and_let_go_of_with_them() {
     for nth in 0..6 {
         others.push(create(wishes(&format!("other-{nth}"), 100)).await);
     }
-    // The others hold more than those two may, and came after all that these have ever wanted.
+    // The others hold more than those two may, and came after all that these ever wanted.
     until_held("what all of them want", 3.0 * ONE, f64::MAX).await;
     for path in &others {
         org.admin.delete(path).await.ok(204);

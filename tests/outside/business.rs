@@ -87,7 +87,7 @@ async fn records_have_the_fields_of_the_specification() {
     }
 }
 
-/// 45 records, three to a moment; the ids in the order of the list.
+/// Writes 45 records, three per time; returns the ids in the order of the list.
 async fn fill(org: &Organization<'_>, list: &str) -> (String, Vec<String>) {
     let record = |nth: usize| {
         let at = format!("2026-03-01T00:{:02}:00Z", nth / 3);
@@ -178,7 +178,7 @@ async fn orders_are_filtered_by_status() {
             assert_eq!(ids(&client.get(&path).await.ok(200)), expected[3..]);
         }
     }
-    // An order that changes its status changes lists.
+    // An order that changes its status moves between lists.
     let paid = order("00", "COMPLETED", "2026-03-01T00:00:00Z");
     let changed = org.admin.put("/api/v1/records/orders/00", &paid).await;
     for (status, total) in [("PAYMENT_PENDING", 3), ("COMPLETED", 5)] {
@@ -247,7 +247,7 @@ async fn a_key_is_sent_in_either_header() {
         with(path, "x-api-key", &format!("Bearer {key}"))
             .await
             .error(401);
-        // The scope comes before the parameters.
+        // The scope is checked before the parameters.
         let others: Vec<_> = PATHS
             .iter()
             .map(|(_, s)| *s)
@@ -261,7 +261,7 @@ async fn a_key_is_sent_in_either_header() {
     }
 }
 
-/// What is left and the seconds until the next window.
+/// The remaining requests and the seconds until the next window.
 #[track_caller]
 fn minute(answer: &Answer) -> (u32, u64) {
     let policy = answer.header("ratelimit-policy");
@@ -277,7 +277,7 @@ async fn a_key_has_a_hundred_requests_in_a_clock_minute() {
     let org = system().await.organization().await;
     let scopes = ["read:orders", "read:leads", "workflows:read"];
     let terms = json!({"name": "n", "scopes": scopes, "rateLimit": 1_000});
-    // With enough left of the minute that it cannot end on the way.
+    // With enough of the minute left that it cannot end meanwhile.
     let (client, created) = loop {
         let (client, created) = org.unused_key(&terms).await;
         let first = client.get("/api/v1/orders").await;
@@ -315,7 +315,7 @@ async fn a_key_has_a_hundred_requests_in_a_clock_minute() {
             "{retry_after}"
         );
     }
-    // The hour is counted by itself, and has not been touched.
+    // The hour is counted separately, and has not been used.
     let answer = client.get("/api/v1/workflows").await;
     answer.ok(200);
     let limit = answer.header("ratelimit").unwrap();

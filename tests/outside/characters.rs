@@ -1,5 +1,5 @@
 //! Text with U+0000 or half a surrogate pair, wherever a client can send text: refused with the
-//! field's name, or given back as it was sent, and never a reason to fail at a later read.
+//! field's name, or returned as it was sent, and never a reason for a later read to fail.
 
 use harness::{Answer, Client, Organization, Person};
 use reqwest::Method;
@@ -9,7 +9,7 @@ use super::active;
 use super::dashboard::Owner;
 use crate::system;
 
-/// Where text stands in the requests below.
+/// The text's place in the requests below.
 const HERE: &str = "<here>";
 const NUL: &str = "a\\u0000b";
 const HALF: &str = "a\\ud800b";
@@ -125,7 +125,7 @@ async fn post(client: &Client, path: &str, body: &str, text: &str) -> Answer {
     client.post_bytes(path, "application/json", body).await
 }
 
-/// Whoever guesses is told no more than others: it was not this.
+/// A guess gets the same response as any other: it was not this.
 const GUESSES: &[(&str, u16, &str)] = &[
     ("/circles/join", 404, r#"{"code": "<here>"}"#),
     (
@@ -188,7 +188,7 @@ async fn text_that_cannot_be_kept_is_refused_by_its_fields_name() {
     assert!(lines[1]["error"].is_string() && lines[2]["status"] == "created");
 }
 
-/// A workflow with U+0000 in everything that is no name.
+/// A workflow with U+0000 in everything that is not a name.
 fn odd_workflow() -> Value {
     active(&json!([
         {"id": "start", "type": "TRIGGER", "next": ["tell"],
@@ -198,7 +198,7 @@ fn odd_workflow() -> Value {
     ]))
 }
 
-/// All pages and lists that an organization's key can read without naming anything.
+/// All pages and lists that an organization's key can read without an id.
 const READS: &[&str] = &[
     "/api/v1/workflows",
     "/api/v1/workflows/odd",
@@ -273,7 +273,7 @@ async fn json_of_a_clients_own_is_given_back_as_it_was_sent_by_every_read() {
     refused.error(400);
 }
 
-/// A described operation with U+0000 for each value in its path, and in one of its parameters.
+/// A documented path with U+0000 for each parameter in it, and for one in the query.
 fn with_nul(path: &str, parameter: Option<&str>) -> String {
     let mut filled = String::new();
     for part in path.split('/').skip(1) {
@@ -286,7 +286,7 @@ fn with_nul(path: &str, parameter: Option<&str>) -> String {
     filled
 }
 
-/// The parameters of an operation that stand in the query.
+/// An operation's query parameters.
 fn in_query<'a>(document: &'a Value, operation: &'a Value) -> Vec<&'a str> {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     let resolved = parameters.map(|one| match one["$ref"].as_str() {
@@ -337,7 +337,7 @@ async fn no_address_with_u0000_in_it_fails() {
     }
 }
 
-/// Postgres' functions that look into JSON: they refuse all of it for one U+0000 in it.
+/// Postgres functions that parse JSON: one U+0000 in it makes them reject all of it.
 const LOOKS_INTO_JSON: &[&str] = &["->>", "#>>", "::jsonb", "jsonb_", "json_array", "json_each"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who may, and in which order a request is judged.
+//! Authorization, and the order of a request's checks.
 
 use harness::{Answer, Client};
 use reqwest::Method;
@@ -97,7 +97,7 @@ async fn every_kind_of_request_asks_for_a_key() {
 #[tokio::test]
 async fn every_kind_of_request_names_the_scope_that_is_missing() {
     let org = system().await.organization().await;
-    // A key with every scope but the one that is asked for.
+    // A key with every scope except the required one.
     for (method, path, scope) in [
         (Method::POST, NOTHING, "workflows:trigger"),
         (Method::PUT, "/api/v1/workflows/w", "workflows:write"),
@@ -144,7 +144,7 @@ async fn every_kind_of_request_names_the_scope_that_is_missing() {
     }
 }
 
-/// Every scope save `admin`, which passes every check.
+/// Every scope except `admin`, which passes every check.
 const SCOPES: &[&str] = &[
     "workflows:trigger",
     "workflows:read",

@@ -1,4 +1,4 @@
-//! Circles: who is in, who sees whom, which places they watch; organizations' circles.
+//! Circles: membership, who sees whom, which places they watch; organizations' circles.
 
 use chrono::{DateTime, Utc};
 use harness::{Answer, Person, System, eventually};
@@ -108,7 +108,7 @@ async fn an_invite_works_only_for_a_while() {
     .await;
     bob.client.post("/circles/join", &body).await.error(410);
     assert_eq!(bob.client.get("/circles").await.ok(200)["data"], json!([]));
-    // A member who repeats joining is told that they are in.
+    // A member who joins again gets a confirmation.
     ada.client.post("/circles/join", &body).await.ok(200);
 }
 
@@ -175,7 +175,7 @@ async fn members_see_each_other_until_one_leaves() {
         .await
         .error(404);
 
-    // Back again, what lies between stays unseen.
+    // After rejoining, the time in between stays hidden.
     let between = bob.is_at(11.0, 20.0).await;
     bob.joins(&circle, &ada).await;
     assert_eq!(ada.sees_at(&between).await, [(bob.id, 10.0)]);
@@ -257,7 +257,7 @@ async fn a_stranger_finds_nothing() {
         };
         let answer = Answer::to(request).await;
         let theirs = answer.error(404);
-        // The same as where there is no circle at all.
+        // The same response as for a circle that does not exist.
         let nowhere = path.replace(&circle, "none");
         let request = eve.client.request(method.clone(), &nowhere);
         let request = match method {
@@ -304,7 +304,7 @@ async fn an_organization_has_circles_too() {
         system.client().post(path, &body).await.error(401);
         bob.client.post(path, &body).await.error(401);
     }
-    // A circle of persons is not the organization's to invite to.
+    // An organization cannot invite to a circle of persons.
     let theirs = bob.makes_circle().await;
     let path = format!("/api/v1/circles/{theirs}/invites");
     org.admin.post_nothing(&path).await.error(404);

@@ -1,4 +1,4 @@
-//! One-time codes: sent to a phone number, tried, and what they lead to.
+//! One-time codes: sent to a phone number, tried, and what they allow.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(super) async fn verify(client: &Client, phone: &str, code: &str) -> Answer {
     client.post("/auth/otp/verify", &body).await
 }
 
-/// Asks for a code and reads it where it was sent.
+/// Requests a code and reads it where it was sent.
 pub(super) async fn code(system: &System, phone: &str) -> String {
     let answer = send(&system.client(), phone).await;
     assert_eq!(answer.ok(202), json!({"expires_in": 300}));
@@ -38,7 +38,7 @@ pub(super) async fn code(system: &System, phone: &str) -> String {
     sent.last().unwrap()["code"].as_str().unwrap().to_owned()
 }
 
-/// Somebody who holds the number.
+/// Creates a person with a verified number.
 pub(super) async fn holder(system: &System, phone: &str) -> Value {
     let client = system.client();
     let session = register(&client, Some(phone)).await;
@@ -48,7 +48,7 @@ pub(super) async fn holder(system: &System, phone: &str) -> Value {
     session
 }
 
-/// Another code than the right one.
+/// A code other than the right one.
 pub(super) fn wrong(code: &str, nth: u32) -> String {
     let code: u32 = code.parse().unwrap();
     format!("{:06}", (code + nth) % 1_000_000)
@@ -67,14 +67,14 @@ async fn a_number_named_at_registration_is_held_once_verified() {
     assert_eq!(keys, ["phone", "code", "at"]);
     let person = with_token(&client, &session);
     verify(&person, &phone, &wrong(&code, 1)).await.error(401);
-    // Whoever has the phone in hand is not thereby the one who named its number.
+    // Holding the phone does not prove being the one who registered its number.
     verify(&client, &phone, &code).await.error(401);
     let verified = verify(&person, &phone, &code).await;
     assert_eq!(verified.ok(200)["user"], session["user"]);
     assert_eq!(verified.json()["token_type"], "bearer");
     let token = with_token(&client, &verified.json());
     assert_eq!(token.get("/circles").await.status, 200);
-    // A code is good once.
+    // A code can be used once.
     verify(&client, &phone, &code).await.error(401);
     let next = self::code(system, &phone).await;
     let again = verify(&client, &phone, &next).await.ok(200);
@@ -153,7 +153,7 @@ async fn twenty_tries_at_once_over_two_processes_use_a_code_once() {
     let answers = join_all(tries).await;
     let signed_in = answers.iter().filter(|answer| answer.status == 200);
     assert_eq!(signed_in.count(), 1);
-    // And never more than five wrong ones count, so that the sixth guess is hopeless.
+    // No more than five wrong ones ever count, so that a sixth guess is hopeless.
     let next = code(system, &phone).await;
     let guesses: Vec<String> = (1..=20).map(|nth| wrong(&next, nth)).collect();
     let tries = guesses.iter().zip(0..);
@@ -211,7 +211,7 @@ async fn with_a_token_a_number_is_attached_to_its_account() {
     let code = code(system, &phone).await;
     let bad = client.with_key("x");
     verify(&bad, &phone, &code).await.error(401);
-    // A code that signs in nobody stays good for a token.
+    // A code that signs nobody in stays valid with a token.
     verify(&client, &phone, &code).await.error(401);
     let attached = verify(&with_token(&client, &ada), &phone, &code).await;
     assert_eq!(attached.ok(200)["user"], ada["user"]);
@@ -229,7 +229,7 @@ async fn with_a_token_a_number_is_attached_to_its_account() {
     let signed_in = verify(&client, &phone, &code).await.ok(200);
     assert_eq!(signed_in["user"], ada["user"]);
 
-    // Whoever takes another number gives the first one back.
+    // Taking another number releases the first one.
     let other = self::phone();
     let code = self::code(system, &other).await;
     verify(&with_token(&client, &ada), &other, &code)
@@ -247,7 +247,7 @@ async fn a_squatted_number_gives_nobody_access() {
     let squatter = register(&client, Some(&phone)).await;
     let owner = register(&client, Some(&phone)).await;
     let code = code(system, &phone).await;
-    // Without a token nobody is signed in to what a stranger may have opened.
+    // Without a token nobody is signed in to an account that a stranger may have opened.
     verify(&client, &phone, &code).await.error(401);
     let held = verify(&with_token(&client, &owner), &phone, &code).await;
     assert_eq!(held.ok(200)["user"], owner["user"]);
@@ -267,13 +267,13 @@ async fn the_only_one_who_has_named_a_number_does_not_get_its_owner() {
     register(&client, Some(&phone)).await;
     let code = code(system, &phone).await;
     verify(&client, &phone, &code).await.error(401);
-    // The owner opens an account of their own, and nobody's claim is in the way.
+    // The owner opens an account of their own, and no other claim is in the way.
     let owner = register(&client, None).await;
     let held = verify(&with_token(&client, &owner), &phone, &code).await;
     assert_eq!(held.ok(200)["user"], owner["user"]);
 }
 
-/// Waits so long.
+/// Waits for this long.
 async fn passed(time: Duration) {
     let start = Instant::now();
     eventually("time has passed", async || {

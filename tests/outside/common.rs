@@ -1,8 +1,8 @@
-//! What many tests write.
+//! Data that many tests write.
 
 use serde_json::{Value, json};
 
-/// Records or other objects, one a line.
+/// Records or other objects, one per line.
 pub(super) fn ndjson(lines: impl IntoIterator<Item = Value>) -> String {
     let mut text = String::new();
     for line in lines {
@@ -12,12 +12,12 @@ pub(super) fn ndjson(lines: impl IntoIterator<Item = Value>) -> String {
     text
 }
 
-/// A workflow of these steps that can be triggered.
+/// A workflow with these steps that can be triggered.
 pub(super) fn active(steps: &Value) -> Value {
     json!({"name": "Test", "status": "ACTIVE", "steps": steps})
 }
 
-/// A workflow whose runs end as soon as they have begun.
+/// A workflow whose runs end as soon as they start.
 pub(super) fn only_begins() -> Value {
     active(&json!([{"id": "start", "type": "TRIGGER"}]))
 }

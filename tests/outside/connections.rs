@@ -1,4 +1,4 @@
-//! Clients that are slow, silent or greedy, and answers that come before the body.
+//! Clients that are slow, silent or greedy, and responses sent before the body arrives.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::{SHAPE, system};
 /// A connection, as bytes.
 struct Raw(TcpStream);
 
-/// An answer's head and its body.
+/// A response's head and body.
 struct Answer {
     head: String,
     body: String,
@@ -62,7 +62,7 @@ impl Raw {
         Answer { head, body }
     }
 
-    /// Everything until the other side closes, however it does.
+    /// Reads everything until the other side closes, in whatever way.
     async fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.0.read_to_end(&mut rest).await;
@@ -76,7 +76,7 @@ fn post(path: &str, headers: &str) -> String {
     )
 }
 
-/// The address before everything, and that of the process that takes commands.
+/// The system's address, and that of the process that handles commands.
 fn doors(system: &System) -> Vec<SocketAddr> {
     let clients = system.clients();
     let commands = clients
@@ -89,7 +89,7 @@ fn doors(system: &System) -> Vec<SocketAddr> {
     std::iter::once(system.addr()).chain(commands).collect()
 }
 
-/// What the processes together tell of a metric, its labels left out.
+/// The sum of a metric over all processes, its labels ignored.
 pub(super) async fn told(system: &System, metric: &str) -> f64 {
     let mut sum = 0.0;
     for (_, client) in system.clients() {
@@ -131,7 +131,7 @@ async fn whoever_is_refused_before_the_body_came_can_go_on() {
                 .await;
             let answer = client.answer().await;
             assert_eq!(answer.status(), *status, "{}", answer.head);
-            // Behind the proxy, where each request has a connection of its own.
+            // Behind the proxy, where each request has its own connection.
             if answer.says_close() {
                 assert_eq!(client.rest().await, "");
                 assert_eq!(door, system.addr(), "only the proxy needs it");
@@ -311,7 +311,7 @@ async fn who_comes_to_a_full_process_gets_the_place_of_who_rests() {
     let system = System::start(SHAPE, &settings).await;
     let addr = *doors(&system).last().unwrap();
     let greets = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    // One that is in the middle of a request, and many that say nothing more.
+    // One in the middle of a request, and many that send nothing more.
     let mut busy = Raw::to(addr).await;
     busy.send(post("/auth/login", "Content-Length: 20")).await;
     let mut crowd = Vec::new();
@@ -323,7 +323,7 @@ async fn who_comes_to_a_full_process_gets_the_place_of_who_rests() {
     let mut newcomer = eventually("a newcomer to be let in", async || {
         let mut client = Raw::to(addr).await;
         client.send(greets).await;
-        // One that is refused may just be closed.
+        // A refused connection may simply be closed.
         let answer = client.0.peek(&mut [0; 12]).await.ok()?;
         if answer == 0 {
             return None;
@@ -334,7 +334,7 @@ async fn who_comes_to_a_full_process_gets_the_place_of_who_rests() {
     .await;
     newcomer.send(greets).await;
     assert_eq!(newcomer.answer().await.status(), "200");
-    // What is used stays whose it is.
+    // A connection in use keeps its place.
     busy.send(b"{\"number\": 12345678}").await;
     let answer = busy.answer().await;
     assert_eq!(answer.status(), "400", "{}", answer.head);
@@ -342,7 +342,7 @@ async fn who_comes_to_a_full_process_gets_the_place_of_who_rests() {
     assert!(shed > 0.0, "{shed}");
 }
 
-/// Behind a proxy each request counts as a connection of its client's.
+/// Behind a proxy each request counts as a connection of its client.
 #[tokio::test]
 async fn one_address_does_not_get_all_places() {
     let settings = [
@@ -358,7 +358,7 @@ async fn one_address_does_not_get_all_places() {
     let mut crowd = Vec::new();
     let refusal = loop {
         let mut client = Raw::to(addr).await;
-        // Told to go on as soon as the body is wanted.
+        // Asked to continue as soon as the body is wanted.
         let head = from("192.0.2.1").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
         client.send(head).await;
         let said = client.head().await;

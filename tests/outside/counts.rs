@@ -1,5 +1,5 @@
-//! How many of each thing there may be: the bound is told with what to do, counted, and no repeat of
-//! a command that went through meets it.
+//! Limits on the number of each thing: the response says what to do, refusals are counted, and
+//! repeats of successful commands are not refused.
 
 use harness::{Client, Person, System, eventually};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use super::only_begins;
 use crate::SHAPE;
 
-/// A system where two of everything are all.
+/// A system with a limit of two for everything.
 async fn narrow() -> &'static System {
     static SYSTEM: OnceCell<System> = OnceCell::const_new();
     let settings = [
@@ -25,7 +25,7 @@ async fn narrow() -> &'static System {
         .await
 }
 
-/// Whether refusals by this bound are counted.
+/// Whether refusals by this limit are counted.
 async fn is_counted(bound: &str) -> bool {
     let line = format!("waypost_bounds_refused_total{{bound=\"{bound}\"}}");
     for (_, client) in narrow().await.clients() {
@@ -36,8 +36,8 @@ async fn is_counted(bound: &str) -> bool {
     false
 }
 
-/// Makes two, of which a repeat gets the first answer at the bound too; the third is refused.
-/// Answers with the first.
+/// Creates two; a repeat gets the first response at the limit too, and the third is refused.
+/// Returns the first.
 async fn two_are_all(
     client: &Client,
     path: &str,
@@ -77,7 +77,7 @@ async fn an_organization_has_so_many_workflows() {
         "{refused}"
     );
     assert!(is_counted("workflows").await);
-    // What is there can be changed, and others feel nothing.
+    // Existing ones can be changed, and others are not affected.
     let mut changed = only_begins();
     changed["name"] = json!("Another");
     assert_eq!(
@@ -100,7 +100,7 @@ async fn many_workflows_at_once_pass_the_bound_by_no_more_than_they_are() {
         saved.iter().all(|status| [200, 409].contains(status)),
         "{saved:?}"
     );
-    // From then on nothing more comes in.
+    // From then on nothing more is accepted.
     let path = "/api/v1/workflows/one-more";
     org.admin.put(path, &only_begins()).await.error(409);
 }
@@ -161,7 +161,7 @@ async fn a_circle_has_so_many_members_invites_and_places() {
     assert!(is_counted("invites").await);
     let path = format!("/circles/{circle}/places");
     let first = two_are_all(&ada.client, &path, &place(), ("places", "delete one")).await;
-    // What goes makes room.
+    // Deleting makes room.
     let id = first["id"].as_str().unwrap();
     ada.client.delete(&format!("{path}/{id}")).await.ok(204);
     ada.client.post(&path, &place()).await.ok(201);

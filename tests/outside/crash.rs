@@ -13,10 +13,10 @@ use super::active;
 use crate::SHAPE;
 
 const CRASHES: usize = 3;
-/// What is acknowledged between two crashes.
+/// Number of acknowledgements between two crashes.
 const BETWEEN: usize = 120;
 
-/// What clients were told.
+/// The responses to clients.
 #[derive(Default)]
 struct Told {
     acknowledged: AtomicUsize,
@@ -24,7 +24,7 @@ struct Told {
 }
 
 impl Told {
-    /// Sends again and again until the answer has this status; gives up only with the whole test.
+    /// Retries until the response has this status; gives up only with the whole test.
     async fn until_told(
         &self,
         status: u16,
@@ -58,8 +58,8 @@ async fn post(client: &Client, path: &str, key: Option<&str>, body: &Value) -> O
     Answer::or_error(request).await.ok()
 }
 
-/// Triggers until all is over, each trigger until it is acknowledged; gives the runs. `insist`:
-/// under an `Idempotency-Key`, so that however often it is sent there is one run.
+/// Triggers until all is over, each trigger until it is acknowledged; returns the runs. `insist`:
+/// under an `Idempotency-Key`, so that there is one run however often it is sent.
 async fn trigger(
     told: &Told,
     client: &Client,
@@ -81,7 +81,7 @@ async fn trigger(
     runs
 }
 
-/// Writes contacts until all is over; gives the ids of those that were acknowledged.
+/// Writes contacts until all is over; returns the ids of the acknowledged ones.
 async fn write(told: &Told, client: &Client, name: &str) -> Vec<String> {
     let mut written = Vec::new();
     while !told.over.load(Ordering::Relaxed) {
@@ -96,7 +96,7 @@ async fn write(told: &Told, client: &Client, name: &str) -> Vec<String> {
     written
 }
 
-/// Crashes the system again and again while it is under load, then lets the load end.
+/// Crashes the system repeatedly while it is under load, then lets the load end.
 async fn crash_under_load(system: &mut System, told: &Told) {
     for _ in 0..CRASHES {
         let enough = told.acknowledged.load(Ordering::Relaxed) + BETWEEN;
@@ -110,14 +110,14 @@ async fn crash_under_load(system: &mut System, told: &Told) {
     told.over.store(true, Ordering::Relaxed);
 }
 
-/// What happened to a run, and the name that its trigger gave it.
+/// The events of a run, and the name that its trigger gave it.
 #[derive(Debug, Default)]
 struct History {
     types: Vec<String>,
     name: String,
 }
 
-/// All that a subscription shows until so many runs have ended.
+/// Everything a subscription shows until the given number of runs have ended.
 async fn histories(socket: &mut Socket, ends: usize) -> HashMap<String, History> {
     let mut histories: HashMap<String, History> = HashMap::new();
     let mut ended = 0;
@@ -125,7 +125,7 @@ async fn histories(socket: &mut Socket, ends: usize) -> HashMap<String, History>
         let event = socket.next_of("event").await["event"].take();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if text(&event["type"]).starts_with("custom.") {
-            continue; // These have the data that the workflow gave them, and no more.
+            continue; // These have only the data that the workflow gave them.
         }
         let history = histories.entry(text(&event["data"]["runId"])).or_default();
         let kind = text(&event["type"]);
@@ -138,7 +138,7 @@ async fn histories(socket: &mut Socket, ends: usize) -> HashMap<String, History>
     histories
 }
 
-/// Asserts that nothing stands twice.
+/// Asserts that there are no duplicates.
 #[track_caller]
 fn assert_once<T: std::hash::Hash + Eq + std::fmt::Debug>(things: impl Iterator<Item = T>) {
     let mut seen = HashSet::new();
@@ -220,7 +220,7 @@ async fn what_was_acknowledged_survives_kill_9_of_everything() {
         assert!(histories.contains_key(run), "{run} is lost");
     }
     assert_once(insisting.iter().chain(&trying));
-    // Whoever insists gets one run, however often it had to send.
+    // Insisting yields one run, however often it was sent.
     let names = histories.values().map(|history| history.name.as_str());
     assert_once(names.filter(|name| name.starts_with(['a', 'b', 'c', 'd'])));
 

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::only_begins;
 use crate::system;
 
-/// A page's text; solidi stand in it escaped where they come from data.
+/// A page's text, with the slashes unescaped that come from data.
 fn html(page: &Answer) -> String {
     page.text().replace("&#x2f;", "/")
 }
 
-/// Whatever a page names: every address in it is of this system.
+/// Asserts that every address in a page is of this system.
 fn is_of_this_house(page: &Answer) {
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
@@ -167,7 +167,7 @@ async fn what_other_sites_send_is_refused() {
             Answer::to(request).await.error(403);
         }
     }
-    // A form of another site cannot send JSON, so nothing else is taken.
+    // A form of another site cannot send JSON, so only JSON is accepted.
     let request = owner.client.request(Method::POST, "/dashboard/keys");
     let request = request
         .header(COOKIE, &owner.cookie)
@@ -309,7 +309,7 @@ async fn nobody_sees_or_changes_anything_of_another_organization() {
     other.send(Method::DELETE, &revoke, None).await.error(404);
     let run = "/dashboard/workflows/theirs/run";
     other.send(Method::POST, run, None).await.error(404);
-    // Choosing an organization gives no right to it.
+    // Choosing an organization grants no access to it.
     let chosen = Owner {
         cookie: format!("{}; waypost_organization={}", other.cookie, owner.org),
         ..other

@@ -1,4 +1,4 @@
-//! Webhooks: what arrives, how it is signed, what happens when it does not arrive.
+//! Webhooks: what arrives, how it is signed, and what happens on failure.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn path(webhook: &Value) -> String {
     format!("/api/v1/webhooks/{}", webhook["id"].as_str().unwrap())
 }
 
-/// Runs a workflow that only begins, and gives the run's id.
+/// Runs a workflow that ends at once, and returns the run's id.
 pub(super) async fn run(org: &Organization<'_>) -> String {
     let workflow = org.workflow(&only_begins()).await;
     org.trigger(&workflow, &json!({"lead": 1})).await
@@ -122,7 +122,7 @@ async fn an_endpoint_gets_the_events_that_it_asked_for() {
 
     let ended = |r: &Received| r.path == "/all" && r.json()["type"] == "run.succeeded";
     receiver.wait_for(1, ended).await;
-    // Each endpoint has a queue of its own.
+    // Each endpoint has its own queue.
     receiver.wait_for(6, |r| r.path == "/runs").await;
     receiver.wait_for(1, |r| r.path == "/contacts").await;
     receiver.wait_for(1, |r| r.path == "/hello").await;
@@ -237,7 +237,7 @@ async fn an_endpoint_that_is_gone_is_disabled() {
     witness.wait_for(1, |_| true).await;
     assert_eq!(receiver.received().len(), 1, "nothing more is sent");
 
-    // Its owner switches it on again.
+    // Its owner enables it again.
     receiver.status(200);
     let enabled = json!({"status": "ENABLED"});
     org.admin.patch(&path(&hook), &enabled).await.ok(200);
@@ -282,7 +282,7 @@ async fn a_slow_or_dead_endpoint_delays_no_other() {
     }
     let received = quick.wait_for(40, |_| true).await;
     assert_eq!(received.len(), 40);
-    // An attempt has its time; then it has failed.
+    // An attempt that times out has failed.
     let list = format!("{}/deliveries", path(&slow_hook));
     let timed_out = |list: &Value| {
         let mut deliveries = list["data"].as_array().unwrap().iter();

@@ -69,7 +69,7 @@ async fn an_empty_workbook_has_its_header() {
     assert_eq!(range.get_size(), (1, 13));
 }
 
-/// The texts of a PDF as another program reads them, where that is installed.
+/// The texts of a PDF as read by another program, if that is installed.
 pub(super) fn text_of(pdf: &[u8]) -> Option<String> {
     let folder = local_servers::TemporaryHome::new().expect("a folder");
     let file = folder.path().join("export.pdf");

@@ -31,7 +31,7 @@ async fn contact(org: &Organization<'_>, id: &str) -> String {
     org.admin.put(&path, &body).await.position()
 }
 
-/// Server-sent events as they come.
+/// Server-sent events as they arrive.
 struct Sse {
     response: Response,
     buffer: String,
@@ -60,7 +60,7 @@ impl Sse {
         }
     }
 
-    /// Where the feed says that it begins, before any event.
+    /// The starting position that the feed sends, before any event.
     async fn start(&mut self) -> String {
         match self.frame().await.expect("a frame") {
             (Some(id), None) => id,
@@ -243,7 +243,7 @@ async fn server_sent_events_go_on_and_lose_and_double_nothing() {
         for n in 0..10 {
             contact(&org, &format!("{round}-{n}")).await;
         }
-        // Breaks off in the middle of what it was told.
+        // Disconnects in the middle of the stream.
         for _ in 0..if round == 3 { 40 - heard.len() } else { 7 } {
             let (id, event) = live.next().await.expect("an event");
             assert_eq!(event["position"], id.as_str());

@@ -1,4 +1,4 @@
-//! Exports of companies and deals: their columns, their formats, and what only companies have.
+//! Exports of companies and deals: columns, formats, and what only companies have.
 
 use std::io::Cursor;
 

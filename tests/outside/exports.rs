@@ -10,12 +10,12 @@ const EXPORT: &str = "/api/export/contacts";
 const HEADER: &str = "id,firstName,lastName,email,phone,jobTitle,companyId,companyName,city,country,\
                       owner,createdAt,updatedAt";
 
-/// Writes contacts and gives the position at which reads see them.
+/// Writes contacts and returns the position at which reads see them.
 pub(super) async fn write(org: &Organization<'_>, records: &[Value]) -> String {
     write_of("contacts", org, records).await
 }
 
-/// Writes records of a kind and gives the position at which reads see them.
+/// Writes records of a kind and returns the position at which reads see them.
 pub(super) async fn write_of(kind: &str, org: &Organization<'_>, records: &[Value]) -> String {
     let lines = ndjson(records.iter().cloned());
     let path = format!("/api/v1/records/{kind}");
@@ -26,7 +26,7 @@ pub(super) async fn write_of(kind: &str, org: &Organization<'_>, records: &[Valu
     position_of(kind, org).await
 }
 
-/// A position after all that was written to a kind.
+/// A position after all previous writes to a kind.
 pub(super) async fn position_of(kind: &str, org: &Organization<'_>) -> String {
     let least = match kind {
         "deals" => json!({"title": "marker"}),
@@ -39,7 +39,7 @@ pub(super) async fn position_of(kind: &str, org: &Organization<'_>) -> String {
     org.admin.delete(&path).await.position()
 }
 
-/// Waits until reads see a contact at a position, however many requests that takes.
+/// Waits until reads see a contact at a position, retrying as often as needed.
 pub(super) async fn until_read(org: &Organization<'_>, contact: &str, position: &str) {
     let path = format!("/api/v1/records/contacts/{contact}");
     eventually("contacts to be read", async || {
@@ -195,7 +195,7 @@ async fn no_cell_is_a_formula_to_a_spreadsheet() {
         "＝1+1",
         "＠SUM(A1)",
     ];
-    // To who takes semicolons or tabs for commas, a cell begins behind one.
+    // For programs that split at semicolons or tabs, a cell begins after one.
     let within = [("foo;=1+1;", "foo;'=1+1;"), ("foo\t=1+1", "foo\t'=1+1")];
     let exempt = [
         "-5",
@@ -284,8 +284,8 @@ async fn a_file_is_one_moment_of_the_contacts_while_they_change() {
     let client = reader(&org).await;
     rows(&client.get_at(EXPORT, &position).await);
 
-    // One writer goes through the contacts in order, each after the other was confirmed: at any
-    // moment those that have changed are the first ones.
+    // One writer changes the contacts in order, each after the other was confirmed: at any time the
+    // changed ones are the first ones.
     let change = async {
         for nth in 0..600 {
             let path = format!("/api/v1/records/contacts/{nth:05}");

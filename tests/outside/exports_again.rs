@@ -1,5 +1,4 @@
-//! Exports that are asked for again: what did not change is not sent again. And exports that are
-//! packed on their way.
+//! Repeated exports: unchanged files are not sent again. Also compressed exports.
 
 use std::io::Read as _;
 
@@ -23,7 +22,7 @@ async fn reader(org: &Organization<'_>) -> Client {
     org.client(&["export:contacts:read"]).await
 }
 
-/// Asks with headers of its own.
+/// Sends a request with additional headers.
 pub(super) async fn ask(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = client.request(Method::GET, path);
     for (name, value) in headers {
@@ -83,13 +82,13 @@ async fn every_change_makes_another_file() {
     known.push(of(&client, &known, &changed.position()).await);
     let deleted = org.admin.delete(path).await;
     known.push(of(&client, &known, &deleted.position()).await);
-    // As it was at first, and yet newer.
+    // The original contents, and yet newer.
     let back = json!({"id": "c00000", "email": "0@x.y"});
     let back = org.admin.post("/api/v1/records/contacts", &back).await;
     of(&client, &known, &back.position()).await;
 }
 
-/// The tag at a position, which none of the known ones is.
+/// The tag at a position, which must not be a known one.
 async fn of(client: &Client, known: &[String], position: &str) -> String {
     let known = known.join(", ");
     let headers = [
@@ -106,7 +105,7 @@ async fn a_moment_tells_what_did_not_change_and_a_tag_overrules_it() {
     let org = system().await.organization().await;
     let client = reader(&org).await;
     let position = write(&org, &contacts(2)).await;
-    // Changes that came faster than seconds are told of once the clock has caught up.
+    // Changes within one second are reported once the clock has caught up.
     let first = harness::eventually("a moment", async || {
         let answer = client.get_at(EXPORT, &position).await;
         answer.header("last-modified").is_some().then_some(answer)
@@ -119,7 +118,7 @@ async fn a_moment_tells_what_did_not_change_and_a_tag_overrules_it() {
     assert_eq!(ask(&client, EXPORT, &[since, other]).await.status, 200);
     let later = ("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT");
     assert_eq!(ask(&client, EXPORT, &[later]).await.status, 200);
-    // In the same second, perhaps: it is another moment all the same.
+    // Perhaps in the same second, but still another version.
     let position = position_of("contacts", &org).await;
     let position = ("waypost-min-position", position.as_str());
     assert_eq!(ask(&client, EXPORT, &[since, position]).await.status, 200);
@@ -143,7 +142,7 @@ async fn a_tag_is_of_one_organization_and_one_file_of_it() {
     assert_eq!(ask(&mine, &excel, &[known]).await.status, 200);
     let packed = [known, ("accept-encoding", "gzip")];
     assert_eq!(ask(&mine, EXPORT, &packed).await.status, 200);
-    // Who may not read is told so, whatever they know.
+    // A caller without permission is refused, whatever they know.
     let without = one.client(&["export:deals:read"]).await;
     assert_eq!(ask(&without, EXPORT, &[known]).await.status, 403);
 }

@@ -1,4 +1,4 @@
-//! Exports and clients that are slow to take them.
+//! Exports to slow clients.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ async fn until_counted(system: &System, metric: &str, label: &str) {
 
 #[tokio::test]
 async fn slow_readers_of_exports_hold_up_nobody() {
-    // One place at the database: were it held for as long as a client is slow, nobody else got one.
+    // One database slot: held for as long as a client is slow, it would block all others.
     let settings = [
         ("WAYPOST_EXPORT_STREAMS", "1"),
         ("WAYPOST_EXPORT_LAG_SECONDS", "0.1"),
@@ -60,7 +60,7 @@ async fn slow_readers_of_exports_hold_up_nobody() {
         (theirs.status.as_u16(), theirs.text().lines().count()),
         (200, 2)
     );
-    // Slow as they are, they get all of it.
+    // Though slow, they get all of it.
     for reader in slow {
         let whole = reader.rest().await.expect("all of it");
         let whole = String::from_utf8(whole).unwrap();
@@ -80,7 +80,7 @@ async fn an_export_that_nobody_takes_is_given_up() {
     let unread = SlowReader::get(&system, &large.key, EXPORT).await;
     assert_eq!(unread.status, 200);
     until_counted(&system, "waypost_export_spooled_total", "").await;
-    // There is one file, which the slow one has until it is given up.
+    // There is one file, which the slow client holds until it is cut off.
     let file = small.admin.get(&format!("{EXPORT}?format=pdf")).await;
     assert_eq!(file.status, 200, "{}", file.text());
     assert_eq!(unread.rest().await, None, "a part for the whole");
@@ -88,7 +88,7 @@ async fn an_export_that_nobody_takes_is_given_up() {
 
 #[tokio::test]
 async fn an_export_ends_at_its_deadline() {
-    // Enough for an export to begin beside all other tests.
+    // Enough for an export to begin while other tests run.
     let settings = [("WAYPOST_EXPORT_SECONDS", "10")];
     let system = System::start(system().await.shape(), &settings).await;
     let (large, _) = large_and_small(&system).await;
@@ -108,12 +108,12 @@ async fn an_export_ends_with_its_key() {
     assert_eq!(unread.status, 200);
     let path = format!("/api/v1/keys/{}", made["keyId"].as_str().unwrap());
     large.admin.delete(&path).await.ok(204);
-    // All processes know it as soon as one that was made later is known.
+    // All processes know of the revocation once a key that was created later is known.
     large.client(&["admin"]).await;
     assert_eq!(unread.rest().await, None);
 }
 
-/// How many files all processes write or hold.
+/// Number of files that all processes write or hold.
 async fn files(processes: &[(&str, Client)]) -> u32 {
     let mut files = 0;
     for (_, client) in processes {

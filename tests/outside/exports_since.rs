@@ -1,4 +1,4 @@
-//! Exports of what changed since a moment.
+//! Exports of what changed since a given time.
 
 use harness::{Client, Organization};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::exports::{position_of, write_of};
 use super::exports_again::ask;
 use crate::system;
 
-/// A record of a kind, with the field that its events are told apart by.
+/// A record of a kind, with the field that distinguishes its events.
 fn record(kind: &str, id: &str, text: &str) -> Value {
     match kind {
         "companies" => json!({"id": id, "name": text}),
@@ -45,12 +45,12 @@ async fn an_export_since_a_moment_holds_what_was_written_and_deleted() {
         let all = rows(&org.admin, &path, &position).await;
         assert_eq!(all.len(), 4, "{kind}");
         assert!(all[0].get("deletedAt").is_none(), "{kind}: {}", all[0]);
-        // The record by which the writing was awaited was deleted last.
+        // The marker record used to await the writes was deleted last.
         let since = format!("{path}?updatedSince=2026-01-01T00:00:00Z");
         let before = rows(&org.admin, &since, &position).await;
         assert_eq!(before.len(), 5, "{kind}");
         let newest = before[4]["deletedAt"].as_str().expect("a time").to_owned();
-        // Written, deleted, and deleted and written again.
+        // One written, one deleted, and one deleted and rewritten.
         write_of(kind, &org, &[record(kind, "b", "second")]).await;
         delete(&org, kind, "c").await;
         delete(&org, kind, "d").await;
@@ -69,7 +69,7 @@ async fn an_export_since_a_moment_holds_what_was_written_and_deleted() {
         let text = |row: &Value| row.to_string().contains("second");
         assert!(text(&changed[0]), "{kind}: {}", changed[0]);
 
-        // What did not change is not sent again, and other moments are other files.
+        // Unchanged files are not sent again, and other times are other files.
         let answer = org.admin.get_at(&since, &position).await;
         let tag = answer.header("etag").expect("a tag").to_owned();
         let again = ask(&org.admin, &since, &[("if-none-match", tag.as_str())]).await;

@@ -1,5 +1,5 @@
-//! Exports against an independent account of what was written: random records with random updates
-//! and deletes, read by other programs' eyes.
+//! Exports against an independent model: random records with random updates and deletes, read by
+//! other programs.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
@@ -23,14 +23,14 @@ use crate::system;
 struct Kind {
     name: &'static str,
     sheet: &'static str,
-    /// How many columns it has before `updatedAt`, which nobody else knows; `createdAt` is the last
+    /// The number of columns before `updatedAt`, which is not known here; `createdAt` is the last
     /// of them.
     width: usize,
-    /// The fields that are written, with their places in a row.
+    /// The written fields, with their columns.
     fields: &'static [(&'static str, usize, Content)],
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Content {
     Text,
@@ -80,10 +80,10 @@ const CONTACTS: Kind = Kind {
     ],
 };
 
-/// What stands: the row of each record, by its id.
+/// The expected row of each record, by id.
 type Account = BTreeMap<String, Vec<String>>;
 
-/// What is done to a record of a number.
+/// A change to the record with a number.
 #[derive(Clone, Debug)]
 enum Step {
     Write(u8, [String; 4], u16),
@@ -104,7 +104,7 @@ fn id(number: u8) -> String {
     format!("record{number}x")
 }
 
-/// The older the higher its number, and some of one moment.
+/// The higher the number the older, and some have the same time.
 fn created_at(number: u8) -> String {
     format!("2020-01-01T00:{:02}:00Z", 59 - number / 3)
 }
@@ -133,7 +133,7 @@ fn value(
     }
 }
 
-/// Does all steps, several in a request; gives the account of them.
+/// Performs all steps, several per request; returns the expected rows.
 async fn carried_out(kind: &Kind, org: &Organization<'_>, steps: Vec<Step>) -> Account {
     let mut account = Account::new();
     let mut lines = Vec::new();
@@ -177,7 +177,7 @@ async fn send(kind: &Kind, org: &Organization<'_>, lines: &mut Vec<Value>) {
     assert!(!answer.text().contains("\"error\""), "{}", answer.text());
 }
 
-/// The rows of an account, newest first and then by id.
+/// The expected rows, newest first and then by id.
 fn rows(kind: &Kind, account: &Account) -> Vec<Vec<String>> {
     let mut rows: Vec<_> = account.values().cloned().collect();
     let created = kind.width - 1;
@@ -185,7 +185,7 @@ fn rows(kind: &Kind, account: &Account) -> Vec<Vec<String>> {
     rows
 }
 
-/// What a program makes of some bytes; `None` where it is not installed.
+/// A program's output for some bytes; `None` if it is not installed.
 fn read_by(program: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(program);
     command
@@ -218,7 +218,7 @@ async fn packed(org: &Organization<'_>, path: &str, coding: &str) -> Answer {
     Answer::to(request.header("accept-encoding", coding)).await
 }
 
-/// Rows as a CSV reader finds them.
+/// Rows as a CSV reader parses them.
 fn rows_of(csv: &[u8]) -> Vec<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new();
     let mut reader = reader.has_headers(false).from_reader(csv);
@@ -226,7 +226,7 @@ fn rows_of(csv: &[u8]) -> Vec<Vec<String>> {
     rows.unwrap()
 }
 
-/// A cell of a workbook in the words of CSV.
+/// A cell of a workbook as CSV writes it.
 fn in_words(cell: &Data) -> String {
     match cell {
         Data::DateTime(moment) => {
@@ -237,7 +237,7 @@ fn in_words(cell: &Data) -> String {
     }
 }
 
-/// What `LibreOffice` makes of a workbook, as CSV; `None` where it is not installed.
+/// A workbook converted by `LibreOffice` to CSV; `None` if it is not installed.
 fn read_by_an_office(workbook: &[u8]) -> Option<Vec<u8>> {
     let folder = TemporaryHome::new().expect("a folder");
     let (file, home) = (folder.path().join("export.xlsx"), folder.path().display());
@@ -303,7 +303,7 @@ fn a_workbook_holds(kind: &Kind, excel: Vec<u8>, mut wanted: Vec<Vec<String>>) {
         assert_eq!(read.len(), wanted.len());
         for (read, row) in read.iter().zip(&wanted) {
             for (field, place, content) in kind.fields {
-                // Days are told as the office's language has them.
+                // Dates are formatted in the office's language.
                 assert!(
                     read[*place] == row[*place] || *content == Content::Day,
                     "{field}: {read:?}"
@@ -320,8 +320,8 @@ fn a_workbook_holds(kind: &Kind, excel: Vec<u8>, mut wanted: Vec<Vec<String>>) {
     assert_eq!(cells, wanted);
 }
 
-/// Looks at the image of a page, as PGM: width, height and the highest value, then a byte for each
-/// point.
+/// Checks the image of a page, as PGM: width, height and the highest value, then a byte for each
+/// pixel.
 fn a_page_is_filled_within_its_margins(image: &[u8]) {
     let mut parts = image.splitn(4, u8::is_ascii_whitespace);
     assert_eq!(parts.next(), Some(&b"P5"[..]));

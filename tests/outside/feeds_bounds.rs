@@ -1,4 +1,4 @@
-//! Feeds and those who take nothing of them, and what becomes of a feed whose key has ended.
+//! Feeds whose clients read nothing, and feeds whose key has ended.
 
 use std::time::{Duration, Instant};
 
@@ -46,11 +46,11 @@ async fn readers_that_take_nothing_hold_up_nobody() {
     let reading = unread.iter().filter(|reader| reader.status == 200).count();
     assert!((1..=32).contains(&reading), "{reading}");
     for refused in unread.iter().filter(|reader| reader.status != 200) {
-        // For the key, or for what others leave its organization.
+        // For the key, or for the share that others leave its organization.
         assert!([429, 503].contains(&refused.status), "{refused:?}");
         assert!(refused.header("retry-after").is_some());
     }
-    // They would hold these up for as long as a client may take nothing.
+    // They would block these for as long as a client may read nothing.
     let began = Instant::now();
     system.organization().await;
     let run = other.trigger(&workflow, &json!({})).await;
@@ -95,7 +95,7 @@ async fn a_reader_that_takes_nothing_is_given_up() {
             "{accept}: a part for the whole"
         );
     }
-    // Whoever takes what it asked for has all of it.
+    // A client that reads gets all of it.
     let all = SlowReader::get(&system, &org.key, FEED).await.rest().await;
     let all = String::from_utf8(all.expect("all")).unwrap();
     assert_eq!(all.matches("\"contact.created\"").count(), 3_000);
@@ -124,7 +124,7 @@ async fn a_feed_ends_with_its_key() {
         let unread = SlowReader::get_as(org.system, key, &path, accept).await;
         assert_eq!(unread.status, 200);
         revoke(&org, &made).await;
-        // All processes know it as soon as one that was made later is known.
+        // All processes know of it once a key that was created later is known.
         org.client(&["admin"]).await;
         let rest = unread.rest().await;
         assert_eq!(rest.is_some(), whole, "{accept}");
@@ -162,7 +162,7 @@ async fn where_numbers_end_is_no_position() {
             assert!(error.contains("after"), "{error}");
         }
     }
-    // What nobody has reached yet is one.
+    // A position that is not yet reached is valid.
     let ahead = org
         .admin
         .get(&format!("{FEED}{epoch}-{}", 1_u64 << 40))

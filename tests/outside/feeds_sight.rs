@@ -1,4 +1,4 @@
-//! What the feed of events tells of persons: as much as sockets and webhooks, for as long.
+//! What the feed of events shows of persons: as much as sockets and webhooks, for as long.
 
 use harness::{Organization, Person, Receiver, SlowReader, Socket, eventually};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn joins(org: &Organization<'_>, person: &Person, circle: &str) {
     person.joins_by(&org.invite(circle).await).await;
 }
 
-/// The types that the feed tells in lines.
+/// The types that the feed shows as lines.
 async fn told(org: &Organization<'_>) -> Vec<String> {
     let lines = eventually("a place among the readers", async || {
         let answer = org.admin.get(OF_PERSONS).await;
@@ -25,7 +25,7 @@ fn type_of(event: &str) -> String {
     event["type"].as_str().expect("a type").to_owned()
 }
 
-/// Asserts that both forms of the feed tell these types of persons and nothing else.
+/// Asserts that both forms of the feed show these types of persons and nothing else.
 async fn tells(org: &Organization<'_>, wanted: &[&str]) {
     assert_eq!(told(org).await, wanted);
     let marker = json!({"email": "marker@example.com"});
@@ -47,7 +47,7 @@ async fn tells(org: &Organization<'_>, wanted: &[&str]) {
     assert_eq!(live, wanted);
 }
 
-/// Asserts that the channel of all events of a socket tells nothing else either.
+/// Asserts that a socket's channel of all events shows nothing else either.
 async fn socket_tells(org: &Organization<'_>, wanted: &[&str]) {
     let marker = json!({"name": "marker"});
     let marker = org.admin.post("/api/v1/records/companies", &marker).await;
@@ -94,7 +94,7 @@ async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
     let all = ["place.entered", "sos.triggered"];
     until_told(&org, &all).await;
 
-    // Hidden, what she did at places is not told; a call for help is meant to be heard.
+    // While she hides, her crossings are not shown; a call for help is meant to be heard.
     let until = chrono::Utc::now() + chrono::TimeDelta::hours(1);
     let pause = json!({"until": until});
     anna.client.post("/location/pause", &pause).await.ok(204);
@@ -107,7 +107,7 @@ async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
     anna.client.delete(&me).await.ok(204);
     tells(&org, &[]).await;
     socket_tells(&org, &[]).await;
-    // Nor do webhooks, made later, replay any of it.
+    // Webhooks created later do not replay any of it either.
     let receiver = Receiver::start().await;
     let webhook =
         json!({"url": receiver.url("/"), "events": ["place.*", "sos.*", "contact.deleted"]});
@@ -123,7 +123,7 @@ async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
     receiver.wait_for(3, marks).await;
     assert!(receiver.received().iter().all(marks));
 
-    // Back again, she has agreed again.
+    // By rejoining she has agreed again.
     joins(&org, &anna, &circle).await;
     tells(&org, &all).await;
 }

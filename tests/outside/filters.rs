@@ -1,4 +1,4 @@
-//! Lists of records that are filtered and sorted by their fields, in the API and on the pages.
+//! Lists of records filtered and sorted by their fields, in the API and on the pages.
 
 use harness::{Answer, Client, Owner};
 use reqwest::Method;
@@ -60,7 +60,7 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
                "createdAt": "2026-01-02T00:00:00Z"}),
     ];
     write_of("orders", &org, &orders).await;
-    // A status that is longer than an entry of an index may be.
+    // A status that is too long for an index entry.
     let long: String = ('\u{4e00}'..).take(1_000).collect();
     let leads = [
         json!({"id": "l", "name": "L", "status": "won", "createdAt": "2026-01-01T00:00:00Z"}),
@@ -68,7 +68,7 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         json!({"id": "n", "name": "N", "email": "n@x.org", "createdAt": "2026-01-03T00:00:00Z"}),
     ];
     let position = write_of("leads", &org, &leads).await;
-    // Each with a window of its own.
+    // Each with its own window.
     let readers = [
         ("orders", org.client(&["read:orders"]).await),
         ("leads", org.client(&["read:leads"]).await),
@@ -129,7 +129,7 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
     }
 }
 
-/// A list finds these, at once and one by one, and counts no more.
+/// Asserts that a list finds these, together and one by one, and counts no more.
 async fn finds(client: &Client, query: &str, position: &str, expected: &str) {
     let count = i64::try_from(expected.split_whitespace().count()).unwrap();
     let found = client.get_at(&format!("/api/v1/{query}"), position).await;
@@ -154,7 +154,7 @@ async fn a_value_within_a_span_is_counted_whatever_the_span_holds() {
     let position = write_of("clients", &org, &clients()).await;
     let client = org.client(&["read:clients"]).await;
     for (query, expected) in [
-        // Most of all clients are within, then few, then none.
+        // First most of all clients are within, then few, then none.
         ("city=PARIS&createdFrom=2026-02-01", "b"),
         ("city=PARIS&createdBefore=2026-02-28", "b a"),
         (

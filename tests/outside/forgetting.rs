@@ -1,4 +1,4 @@
-//! `waypost forget`: nothing of a person or a record is left to be read.
+//! `waypost forget`: nothing of a person or a record can be read afterwards.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ async fn register(client: &Client, email: &str, phone: &str) -> Value {
     client.post("/auth/register", &body).await.ok(201)
 }
 
-/// How many rows of any table hold a text.
+/// Number of rows of any table that contain a text.
 async fn rows_with(connection: &mut PgConnection, text: &str) -> i64 {
     let tables: Vec<(String,)> = sqlx::query_as(
         "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables
@@ -42,7 +42,7 @@ async fn rows_with(connection: &mut PgConnection, text: &str) -> i64 {
     rows
 }
 
-/// Whether any file below a folder holds a text.
+/// Whether any file below a folder contains a text.
 fn stands_below(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -111,7 +111,7 @@ async fn a_forgotten_person_is_nowhere_to_be_read() {
             "{text}"
         );
     }
-    // What the person held can be taken by others.
+    // Others can take what the person held.
     let other = register(&client, &email, &phone).await;
     assert_ne!(other["user"]["id"], session["user"]["id"]);
     let output = system
@@ -231,7 +231,7 @@ async fn a_forgotten_record_is_nowhere_to_be_read() {
         !feed.contains(secret) && feed.contains("kept@contact.example"),
         "{feed}"
     );
-    // The log goes on, and so does all that follows it.
+    // The log continues, and so do all its consumers.
     let next = org
         .admin
         .post(

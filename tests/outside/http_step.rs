@@ -1,4 +1,4 @@
-//! HTTP steps: secrets, retries, statuses, limits of time.
+//! HTTP steps: secrets, retries, statuses, timeouts.
 
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ async fn a_run_past_its_time_fails() {
     receiver.status(500);
     let patient = json!({"maxAttempts": 5, "initialSeconds": 600, "maxSeconds": 600});
     let mut definition = calling(&receiver.url("/"), json!({"retry": patient}));
-    // Long enough for the first call on a laden machine too.
+    // Long enough for the first call even on a busy machine.
     definition["timeoutSeconds"] = json!(10);
     let run = run(&org, &definition).await;
     assert_eq!(run["state"], "FAILED");
@@ -227,7 +227,7 @@ async fn a_secret_reaches_the_receiver_and_nobody_else() {
     let system = system().await;
     let org = system.organization().await;
     let receiver = Receiver::start().await;
-    // A receiver that repeats what it was sent does not give the secret away either.
+    // A receiver that echoes its request does not reveal the secret either.
     receiver.reply(|received| {
         let echo = json!({"echo": received.header("authorization"), "body": received.json()});
         (StatusCode::OK, HeaderMap::new(), echo.to_string())

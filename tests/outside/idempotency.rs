@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request again gets the first answer again.
+//! `Idempotency-Key`: the same request gets the first response again.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ async fn a_trigger_sent_again_is_the_same_run() {
     assert_ne!(first.ok(202), other.ok(202));
     let runs = runs_of(&org, &path, &other.position()).await;
     assert_eq!(runs, 2);
-    // Its position, too, is one at which the run can be read.
+    // At its position, too, the run can be read.
     let run = format!("/api/v1/runs/{}", second.json()["runId"].as_str().unwrap());
     org.admin.get_at(&run, &second.position()).await.ok(200);
 }
@@ -126,7 +126,7 @@ async fn a_key_that_is_none_is_refused() {
     }
 }
 
-/// Sends the same creation three times, also at once, and gives what was created.
+/// Sends the same creation six times, five of them at once, and returns what was created.
 async fn created_once(org: &Organization<'_>, path: &str, body: &Value, other: &Value) -> Value {
     let first = org.admin.post_once(path, "k", body).await;
     let again = join_all((0..5).map(|_| org.admin.post_once(path, "k", body))).await;
@@ -147,7 +147,7 @@ async fn a_record_sent_again_is_the_same_record() {
     let path = "/api/v1/records/contacts";
     let (one, other) = (json!({"email": "a@b.c"}), json!({"email": "d@e.f"}));
     created_once(&org, path, &one, &other).await;
-    // With an id of the caller's own a repeat is no conflict either.
+    // With the caller's own id a repeat is not a conflict either.
     let named = json!({"id": "mine", "email": "a@b.c"});
     let first = org.admin.post_once(path, "n", &named).await.ok(201);
     let again = org.admin.post_once(path, "n", &named).await.ok(201);

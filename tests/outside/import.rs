@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::ndjson;
 use crate::system;
 
-/// A file that is gone with its folder.
+/// A file that is deleted with its folder.
 pub(super) struct Files(local_servers::TemporaryHome);
 
 impl Files {
@@ -52,7 +52,7 @@ pub(super) async fn exported(org: &Organization<'_>, position: &Value) -> Vec<cs
 pub(super) fn rejects(done: &Value) -> Vec<Value> {
     let path = done["rejectsFile"].as_str().expect("a rejects file");
     let rejects = std::fs::read_to_string(path).expect("the rejects file");
-    // They hold what the file held: for their owner's eyes alone.
+    // They contain what the file contained: only their owner may read them.
     let mode = std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     std::fs::remove_file(path).unwrap();

@@ -1,4 +1,4 @@
-//! Imports that are interrupted, of the same file again, and of records that come more than once.
+//! Imports that are interrupted, repeated with the same file, and of repeated records.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::ndjson;
 use super::uploads_packed::pack;
 use crate::system;
 
-/// Far more than is written before an import first says how far it has come.
+/// Far more than is written before an import first reports its progress.
 const MANY: usize = 16_000;
 
 fn csv(rows: impl IntoIterator<Item = (String, String)>) -> String {
@@ -23,7 +23,7 @@ fn csv(rows: impl IntoIterator<Item = (String, String)>) -> String {
     text
 }
 
-/// Imports a file until it says how far it has come, and is killed there.
+/// Imports a file until it reports its progress, and is killed there.
 async fn interrupted(system: &System, org: &Organization<'_>, file: &str) -> Value {
     let mut running = system.begin_waypost(&["import", "--org", &org.id, "contacts", file]);
     let path = format!("{file}.import.json");
@@ -38,7 +38,7 @@ async fn an_interrupted_import_goes_on_where_it_had_come_to() {
     let org = system.organization().await;
     let files = Files::new();
     let rows = (0..MANY).map(|nth| match nth {
-        // A record without anything that names it.
+        // A record without anything that identifies it.
         1 => ("c1,,\r\nc1".to_owned(), "Rome".to_owned()),
         _ => (format!("c{nth}"), "\"Two\nlines\"".to_owned()),
     });
@@ -47,7 +47,7 @@ async fn an_interrupted_import_goes_on_where_it_had_come_to() {
     let file = file.to_str().unwrap();
     let before = interrupted(system, &org, file).await;
     assert_eq!(before["rejected"], 1, "{before}");
-    // Whoever looked at the first row again would write it again.
+    // Processing the first row again would write it again.
     let gone = org.admin.delete("/api/v1/records/contacts/c0").await;
     assert_eq!(gone.status, 204);
 
@@ -80,7 +80,7 @@ async fn an_interrupted_import_of_a_packed_file_goes_on_where_it_had_come_to() {
         let file = files.write(name, pack(coding, text.as_bytes()));
         let file = file.to_str().unwrap();
         interrupted(system, &org, file).await;
-        // Whoever looked at the first row again would write it again.
+        // Processing the first row again would write it again.
         let gone = org.admin.delete("/api/v1/records/contacts/c0").await;
         assert_eq!(gone.status, 204);
         let done = import(system, &org, file, b"").await;
@@ -89,7 +89,7 @@ async fn an_interrupted_import_of_a_packed_file_goes_on_where_it_had_come_to() {
         assert_eq!(here.len(), MANY - 1, "{coding}");
         let last = format!("City {}", MANY - 1);
         assert!(here.iter().any(|row| row[8] == last), "{coding}");
-        // Packed by another, and from a pipe.
+        // Compressed by another program, and from a pipe.
         let again = import(system, &org, "-", &pack(coding, text.as_bytes())).await;
         assert_eq!(again["imported"], MANY, "{coding}");
     }
@@ -140,7 +140,7 @@ async fn the_same_file_again_doubles_no_row_without_an_id() {
     );
 }
 
-/// Lines of which some records have several, far apart, and the city that was written last of each.
+/// Lines of which some records have several, far apart, and each one's last written city.
 fn changing() -> (Vec<Value>, HashMap<String, String>) {
     let (mut lines, mut last) = (Vec::new(), HashMap::new());
     for nth in 0..8_000_usize {

@@ -13,7 +13,7 @@ struct Belongings {
     run: String,
     webhook: String,
     key: String,
-    /// Where all of it can be read.
+    /// The position at which all of it can be read.
     position: String,
 }
 

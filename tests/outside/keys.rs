@@ -1,4 +1,4 @@
-//! `/api/v1/keys`: made, listed, withdrawn.
+//! `/api/v1/keys`: created, listed, revoked.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn item<'l>(list: &'l Value, key_id: &Value) -> Option<&'l Value> {
     items.find(|item| item["keyId"] == *key_id)
 }
 
-/// Waits until a key is refused by commands and queries alike.
+/// Waits until a key is refused by both commands and queries.
 async fn until_refused(client: &Client) {
     eventually_within(A_SECOND, "the key to stop working everywhere", async || {
         let command = client.post_nothing("/api/v1/workflows/none/trigger").await;
@@ -146,7 +146,7 @@ async fn terms_that_make_no_sense_are_refused() {
         .post_bytes(KEYS, "application/json", "{\"name\":")
         .await;
     answer.error(400);
-    // Beside the key that asks there is only the one whose terms make sense.
+    // Besides the caller's key there is only the one with valid terms.
     let good = org.admin.post(KEYS, &terms(&["read:leads"])).await;
     good.ok(201);
     let list = org.admin.get_at(KEYS, &good.position()).await.ok(200);

@@ -1,4 +1,4 @@
-//! What was under way with a key when it was revoked: all of it ends within a second.
+//! What was in progress with a key when it was revoked: all of it ends within a second.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const A_SECOND: Duration = Duration::from_secs(1);
 const FEED: &str = "/api/v1/events";
 const EXPORT: &str = "/api/export/contacts";
 
-/// A key that writes, reads feeds and exports, with its id.
+/// Creates a key that writes, reads feeds and exports; returns it with its id.
 async fn key(org: &Organization<'_>) -> (Client, String, String) {
     let scopes = ["records:write", "events:read", "export:contacts:read"];
     let terms = json!({"name": "test", "scopes": scopes, "rateLimit": 100_000});
@@ -25,7 +25,7 @@ async fn key(org: &Organization<'_>) -> (Client, String, String) {
     (client, text("key"), text("keyId"))
 }
 
-/// What an upload is still answered, and how long it took to end.
+/// The remaining responses to an upload, and how long it took to end.
 async fn rest_of(upload: &mut Upload, since: Instant) -> (String, Duration) {
     let mut rest = String::new();
     while let Some(line) = upload.next().await {
@@ -34,13 +34,13 @@ async fn rest_of(upload: &mut Upload, since: Instant) -> (String, Duration) {
     (rest, since.elapsed())
 }
 
-/// How long an answer took to come to its end, or to break off.
+/// How long a response took to end, or to break off.
 async fn ended(mut response: Response, since: Instant) -> Duration {
     while let Ok(Some(_)) = response.chunk().await {}
     since.elapsed()
 }
 
-/// Waits until so many answers were cut off since their key had ended: feeds and exports.
+/// Waits until the given numbers of feeds and exports were cut off because their key had ended.
 async fn until_cut(system: &System, feeds: f64, exports: f64) {
     let metric =
         |kind| format!("waypost_answers_cut_total{{kind=\"{kind}\",reason=\"key_ended\"}}");
@@ -84,15 +84,15 @@ async fn all_that_is_under_way_with_a_revoked_key_ends_within_a_second() {
         "{uploaded:?} {listened:?}"
     );
     assert!(reason.contains("no longer valid"), "{reason}");
-    // What they held is let go of by threads that give way to everything else.
+    // Low-priority threads release what they held.
     eventually("readers' places", async || {
         (told(&system, "waypost_feed_readers").await < 1.0).then_some(())
     })
     .await;
-    // Who reads slowly gets no more than what was on its way, and no end that looks like one.
+    // A slow reader gets only what was in transit, and no end that looks complete.
     assert_eq!(lines_of_feed.rest().await, None);
     assert_eq!(export.rest().await, None);
-    // Nothing that comes afterwards is taken.
+    // Nothing sent afterwards is accepted.
     send(&upload.lines, "after");
     let here = position_of("contacts", &org).await;
     let ids = org.admin.get_at(EXPORT, &here).await.text();

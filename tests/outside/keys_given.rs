@@ -1,4 +1,4 @@
-//! Keys that keys have given: never more than the giver has, and ended with it where asked.
+//! Keys created by keys: never more rights than the creator's, and revoked with it if asked to.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ struct Key {
 }
 
 impl Key {
-    /// Makes a key with another one's, and waits until it is known everywhere.
+    /// Creates a key with another one, and waits until it is known everywhere.
     async fn given_by(giver: &Client, terms: &Value) -> Self {
         let made = giver.post(KEYS, terms).await.ok(201);
         let client = giver.with_key(made["key"].as_str().unwrap());
@@ -94,7 +94,7 @@ async fn a_key_gives_no_higher_limit_and_no_longer_life_than_its_own() {
             .unwrap()
             .starts_with("2999-01-01T00:00:00")
     );
-    // Nobody bounds the operator, and a key without an end gives what has none.
+    // The operator is not limited, and a key without an expiry creates ones without.
     let free = listed(&org, &giver.id).await;
     assert_eq!(free["rateLimit"], 50);
 }
@@ -167,7 +167,7 @@ async fn what_a_revoked_key_gave_goes_on_until_it_is_ended_too() {
     .await;
     assert!(grandchild.works().await);
     org.admin.delete(&path).await.error(404);
-    // Whoever learns later that the first one was stolen ends all that came of it.
+    // If the first one is later found to be stolen, all keys that came of it are revoked.
     let revoke = ["key", "revoke", "--org", &org.id, &giver.id, "--given"];
     org.system.waypost(&revoke).await;
     eventually_within(A_SECOND, "the last to stop working", async || {
@@ -178,7 +178,7 @@ async fn what_a_revoked_key_gave_goes_on_until_it_is_ended_too() {
 
 #[tokio::test]
 async fn nothing_outlives_a_key_that_gives_while_it_is_revoked() {
-    // Its log is read from the first event in the end.
+    // At the end its log is read from the first event.
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
     let giver = Key::given_by(&org.admin, &manager()).await;
@@ -220,7 +220,7 @@ async fn nothing_outlives_a_key_that_gives_while_it_is_revoked() {
     assert_eq!(verified["differences"], json!(0), "{verified}");
 }
 
-/// The figure of a metric, summed over all processes.
+/// The value of a metric, summed over all processes.
 async fn metric(system: &System, name: &str) -> f64 {
     let mut sum = 0.0;
     for (_, client) in system.clients() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::only_begins;
 use crate::{SHAPE, system};
 
-/// The requests of a limit's fields: what is left, and the seconds until more is.
+/// The requests in a limit's fields: how many are left, and the seconds until there are more.
 #[track_caller]
 fn limit_of(answer: &Answer, quota: u32, window: u32) -> (u32, u32) {
     let policy = answer.header("ratelimit-policy").expect("RateLimit-Policy");
@@ -86,7 +86,7 @@ async fn a_limit_is_one_keys_own() {
     spent.get("/api/v1/workflows").await.ok(200);
     spent.get("/api/v1/workflows").await.error(429);
     fresh.get("/api/v1/workflows").await.ok(200);
-    // Nobody else's requests count: neither those without a key nor those with a wrong one.
+    // Other requests do not count, whether without a key or with a wrong one.
     let (fresh, created) = org.unused_key(&terms(&["workflows:read"], 2)).await;
     let nobody = org.system.client();
     for _ in 0..5 {
@@ -145,7 +145,7 @@ async fn a_request_after_the_time_told_is_admitted() {
         };
         let told = Instant::now() + Duration::from_secs(retry_after(&refused));
         assert!((1..=3).contains(&retry_after(&refused)));
-        // The time told is at most a second late, as it is in whole seconds.
+        // The reported time is at most a second late, as it is in whole seconds.
         while Instant::now() + Duration::from_millis(1_300) < told {
             tokio::time::sleep(Duration::from_millis(100)).await;
             client.get("/api/v1/workflows").await.error(429);
@@ -155,7 +155,7 @@ async fn a_request_after_the_time_told_is_admitted() {
     }
 }
 
-/// When a request was sent, and when its answer was there.
+/// When a request was sent, and when it was answered.
 type Span = (Instant, Instant);
 
 async fn hammer(client: &Client, path: &str, until: Instant) -> Vec<Span> {
@@ -194,6 +194,6 @@ async fn no_window_ever_holds_more_than_the_limit() {
         let last = some[LIMIT].1;
         assert!(last - first > window, "{} in {:?}", LIMIT + 1, last - first);
     }
-    // At most a second stricter: every three seconds or so the whole limit is given out anew.
+    // At most a second stricter: about every three seconds the whole limit is available again.
     assert!(admitted.len() >= 3 * LIMIT, "only {}", admitted.len());
 }

@@ -1,4 +1,4 @@
-//! Lists: pages, cursors, and what is wrong with a request for one.
+//! Lists: pages, cursors, and invalid requests.
 
 use harness::Organization;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn runs_are_walked_page_by_page_and_by_cursor() {
         walked.extend(ids);
         let Some(next) = next else { break };
         page = next;
-        // What happens meanwhile does not move the walk.
+        // Changes in the meantime do not affect the pagination.
         runs_of_new_workflow(&org).await;
     }
     assert_eq!(walked, triggered);

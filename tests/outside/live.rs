@@ -1,4 +1,4 @@
-//! `/ws`: what flows on a subscription, and how it is taken up again.
+//! `/ws`: the events of a subscription, and how it is resumed.
 
 use std::collections::HashSet;
 
@@ -69,7 +69,7 @@ async fn a_run_is_shown_as_it_goes_on() {
         assert_eq!(event["data"]["workflowId"], workflow);
     }
     assert_eq!(events[0]["event"]["data"]["triggerPayload"]["lead"], 1);
-    // A position of the flow is one that reads take.
+    // Reads accept a position of the stream.
     let position = events[4]["position"].as_str().unwrap();
     let run = format!("/api/v1/runs/{run_id}");
     let run = org.admin.get_at(&run, position).await.ok(200);
@@ -121,7 +121,7 @@ async fn a_socket_has_several_subscriptions_and_ends_them_one_by_one() {
     }
     let unsubscribe = json!({"type": "unsubscribe", "id": "a"});
     socket.send(&unsubscribe).await;
-    // What is asked next is answered after the unsubscribing.
+    // The next request is answered after the unsubscribing.
     socket.send_text("{}").await;
     socket.next_of("error").await;
     let second = org.trigger(&workflow, &json!({})).await;
@@ -130,7 +130,7 @@ async fn a_socket_has_several_subscriptions_and_ends_them_one_by_one() {
     assert_ne!(run_id, second);
 }
 
-/// Small random numbers, the same at every test.
+/// Small pseudorandom numbers, the same in every test.
 struct Chance(u64);
 
 impl Chance {
@@ -237,7 +237,7 @@ async fn another_organizations_events_are_never_seen() {
     for frame in &events {
         assert_eq!(frame["event"]["data"]["workflowId"], workflow, "{frame}");
     }
-    // Nor by a position that their commands have shown.
+    // Nor by a position from the responses to their commands.
     late.subscribe("s", "events", Some(&saved.position())).await;
     let events = until_end_of(&mut late, &last).await;
     for frame in &events {

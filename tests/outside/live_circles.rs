@@ -1,4 +1,4 @@
-//! What circles are for, live: organizations' own, places that are watched, and calls for help.
+//! Circles live: organizations' own, places that are watched, and calls for help.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::live_locations::{Person, couple, event, snapshot};
 use crate::system;
 
-/// An organization's circle, and somebody in it.
+/// Adds a person to a new circle of an organization.
 async fn member_of(org: &Organization<'_>, person: &Person) -> String {
     let circle = org.circle("Drivers").await;
     person.join(&org.invite(&circle).await).await;
@@ -103,7 +103,7 @@ async fn each_crossing_is_told_once() {
         told.push(kind);
     }
     assert_eq!(told, ["place.entered", "place.left"]);
-    // Read again from the log, there is nothing else between these and what follows.
+    // When reread from the log, nothing else is between these and what follows.
     ben.is_at(10.0, "school").await;
     assert_eq!(event(&mut bens).await.1, ben.id);
     bens.subscribe("again", "places", Some(&start)).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::system;
 
-/// Somebody with an account, and a client that speaks with its token.
+/// A person with an account, and a client that uses its token.
 pub(super) struct Person {
     pub(super) client: Client,
     token: String,
@@ -41,7 +41,7 @@ impl Person {
         Self::signed_in(system, self.email.clone(), &answer.ok(200))
     }
 
-    /// May send as many positions as a test needs.
+    /// Registers a person who may send as many positions as a test needs.
     pub(super) async fn without_limits(system: &System, name: &str) -> Self {
         let person = Self::register(system, name).await;
         let limits = ["--requests", "1000000", "--locations", "1000000"];
@@ -78,7 +78,7 @@ impl Person {
         self.client.post(&path, &place).await.ok(201);
     }
 
-    /// Is somewhere now; gives the fix's id.
+    /// Sends a current position; returns the fix's id.
     pub(super) async fn is_at(&self, lat: f64, place_name: &str) -> Value {
         self.sends(&json!({"lat": lat, "lng": 13.4, "place_name": place_name}))
             .await
@@ -104,7 +104,7 @@ pub(super) async fn couple(system: &System) -> (Person, Person, String) {
     (anna, ben, circle)
 }
 
-/// Subscribes to positions and gives the snapshot.
+/// Subscribes to positions and returns the snapshot.
 pub(super) async fn snapshot(socket: &mut Socket) -> Vec<Value> {
     let subscribe = json!({"type": "subscribe", "id": "l", "channel": "locations"});
     socket.send(&subscribe).await;
@@ -114,7 +114,7 @@ pub(super) async fn snapshot(socket: &mut Socket) -> Vec<Value> {
     snapshot["data"].as_array().unwrap().clone()
 }
 
-/// The next event: its type, whom it is of and its data.
+/// The next event: its type, the person it is about and its data.
 pub(super) async fn event(socket: &mut Socket) -> (String, u64, Value) {
     let frame = socket.next().await;
     assert_eq!(frame["type"], "event", "{frame}");
@@ -287,7 +287,7 @@ async fn resuming_loses_and_doubles_nothing() {
     let following = async {
         let mut steps = Vec::new();
         while steps.len() < 28 {
-            // Cut off in the middle of whatever goes on.
+            // Cut off in the middle of the stream.
             socket = ben.socket(system).await;
             socket.subscribe("l", "locations", Some(&after)).await;
             for _ in 0..4.min(28 - steps.len()) {

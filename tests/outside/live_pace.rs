@@ -1,4 +1,4 @@
-//! How soon positions are seen, and what a reader gets who is too slow for them.
+//! How soon positions are seen, and what a reader gets that is too slow for them.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::system;
 const WALKERS: usize = 8;
 const ARRAYS: i64 = 20;
 
-/// Whether the frame tells of somebody's last position.
+/// Whether the frame reports a person's last position.
 fn is_end(frame: &Value) -> bool {
     frame["event"]["data"]["place_name"] == "the end"
 }
 
-/// Goes through more positions than the system keeps for whoever does not read them.
+/// Sends more positions than the system buffers for a client that does not read them.
 async fn walk(system: &System, code: &str) -> Person {
     let walker = Person::without_limits(system, "Walker").await;
     walker.join(code).await;
@@ -36,7 +36,7 @@ async fn walk(system: &System, code: &str) -> Person {
     walker
 }
 
-/// Does something while sockets that nobody reads show that they are still there.
+/// Does something while sockets that are not read send pings.
 async fn meanwhile<T>(sockets: &mut [&mut Socket], work: impl Future<Output = T>) -> T {
     let mut beat = tokio::time::interval(Duration::from_secs(5));
     let mut work = std::pin::pin!(work);
@@ -73,7 +73,7 @@ async fn a_slow_reader_gets_the_newest_of_each_person() {
     let walkers = meanwhile(&mut [&mut bens, &mut other], walking).await;
     let help = walkers[0].client.post("/sos/trigger", &json!({})).await;
     help.ok(202);
-    // Only then it is certain that all waits for the one who has not read anything.
+    // Only then is everything certain to be queued for the socket that has not read anything.
     meanwhile(&mut [&mut bens], everybodys_end(&mut other)).await;
     let (mut conflated, mut seen, mut helped, mut ended) = (0, 0, false, 0);
     while !helped || ended < WALKERS {
@@ -96,7 +96,7 @@ async fn a_slow_reader_gets_the_newest_of_each_person() {
     assert!(seen < WALKERS * 2_000, "{seen} were taken");
 }
 
-/// Sends so many positions, one every 10 ms, and gives how long each took to the other's socket,
+/// Sends `count` positions, one every 10 ms, and returns how long each took to the other's socket,
 /// shortest first.
 async fn delays(sender: &Person, receiver: &mut Socket, count: usize) -> Vec<Duration> {
     let mut due = tokio::time::interval(Duration::from_millis(10));
@@ -126,8 +126,8 @@ async fn delays(sender: &Person, receiver: &mut Socket, count: usize) -> Vec<Dur
     delays
 }
 
-/// A machine that builds and tests at once has its pauses, so one quick round is enough: whoever
-/// waits for a clock and not for the log is slow in each.
+/// A machine that builds and tests at once has its pauses, so one quick round is enough: an
+/// implementation that waits for a clock and not for the log is slow in each.
 #[tokio::test]
 async fn a_position_is_seen_as_soon_as_it_is_taken() {
     const ROUNDS: usize = 20;

@@ -1,4 +1,4 @@
-//! Positions: what is taken, what is counted, what is shown, and to whom.
+//! Positions: what is accepted, what is counted, what is shown, and to whom.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use harness::{Answer, Person};
@@ -147,11 +147,11 @@ async fn an_array_is_taken_all_or_none() {
         .map(|fix| fix["lat"].as_f64().unwrap())
         .collect();
     assert_eq!(lats, [4.0, 3.0, 2.0, 1.0, 0.0]);
-    // One that is alone in its array is answered as an array.
+    // A single one in an array is answered with an array.
     let alone = json!([{"lat": 9, "lng": 0}]);
     let alone = ada.client.post(UPDATE, &alone).await.ok(202);
     assert_eq!(alone["accepted"].as_array().unwrap().len(), 1);
-    // Without times they are several fixes all the same.
+    // Without times they are still several fixes.
     let many = json!([{"lat": 9, "lng": 0}, {"lat": 9, "lng": 0}, {"lat": 9, "lng": 0}]);
     let answer = ada.client.post(UPDATE, &many).await;
     let seen = history(&ada, &answer.position(), "").await;
@@ -197,7 +197,7 @@ async fn a_fix_is_one_however_often_it_is_sent() {
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
 
-/// A process that knows nothing of a person looks into the log, and of two at once one is first.
+/// A process that knows nothing of a person reads the log, and of two at once one is first.
 #[tokio::test]
 async fn a_fix_is_one_over_all_processes() {
     let system = system().await;
@@ -353,7 +353,7 @@ async fn positions_count_one_by_one_and_are_taken_or_refused_as_a_whole() {
     let wrong = ada.client.post(UPDATE, &json!({"lat": 91, "lng": 0})).await;
     wrong.error(400);
     assert_eq!(remaining(&wrong).1, 9, "a mistake counts too");
-    // More than are left: nothing is taken, and nothing counted.
+    // More than are left: nothing is accepted, and nothing counted.
     let refused = ada.client.post(UPDATE, &fixes(10)).await;
     refused.error(429);
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
@@ -363,7 +363,7 @@ async fn positions_count_one_by_one_and_are_taken_or_refused_as_a_whole() {
     assert_eq!(remaining(&whole).1, 0);
     assert_eq!(history(&ada, &whole.position(), "").await.len(), 29);
     ada.client.post(UPDATE, &fixes(1)).await.error(429);
-    // Other calls have a limit of their own.
+    // Other calls have a separate limit.
     let other = ada.client.get("/location/latest").await;
     other.ok(200);
     assert!(remaining(&other).0.starts_with("\"requests\";q=100"));

@@ -12,10 +12,10 @@ use tokio::process::Command;
 use super::active;
 use crate::SHAPE;
 
-/// Long enough that every process has heard of the new key.
+/// Long enough for every process to learn of the new key.
 const ROTATE: &[&str] = &["master-key", "rotate", "--settle-seconds", "5"];
 
-/// What a system can do only with what it has sealed: sign people in, sign webhooks, use secrets.
+/// What a system can do only with sealed data: sign people in, sign webhooks, use secrets.
 struct Sealed<'s> {
     system: &'s System,
     org: Organization<'s>,
@@ -83,7 +83,7 @@ fn mode(home: &Path, name: &str) -> u32 {
     about.permissions().mode() & 0o777
 }
 
-/// A command of the system's environment with other variables.
+/// A command in the system's environment with other variables.
 fn waypost(system: &System, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new(programs().join("waypost"));
     command.args(arguments).kill_on_drop(true);
@@ -101,7 +101,7 @@ fn waypost(system: &System, arguments: &[&str], settings: &[(&str, &str)]) -> Co
     command
 }
 
-/// What a command printed, or said where it failed.
+/// A command's output, or its error message if it failed.
 async fn outcome(mut command: Command) -> Result<Value, String> {
     let output = command.output().await.unwrap();
     if output.status.success() {
@@ -125,7 +125,7 @@ async fn a_running_system_gets_another_master_key_and_goes_on() {
             }
         };
         let (rotated, ()) = tokio::join!(rotating, using);
-        // The organization and the person, and whoever registered meanwhile.
+        // The organization and the person, and anyone who registered meanwhile.
         assert!(rotated["rotated"].as_u64().unwrap() >= 2, "{rotated}");
         assert_eq!(rotated["finished"], true);
         let kept = Path::new(rotated["oldKey"].as_str().unwrap());

@@ -24,7 +24,7 @@ fn answers(answer: &Answer) -> Vec<Value> {
     lines.collect::<Result<_, _>>().expect("NDJSON")
 }
 
-/// Asserts that a line was refused, and gives the reason.
+/// Asserts that a line was refused, and returns the reason.
 #[track_caller]
 fn refused(answer: &Value, line: usize) -> String {
     assert_eq!(answer["line"], line, "{answer}");

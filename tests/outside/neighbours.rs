@@ -1,5 +1,5 @@
-//! What one organization does keeps no other from its own: calls and receivers that hang, and
-//! workflows that set each other off.
+//! No organization can block another: calls and receivers that hang, and workflows that trigger
+//! each other.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::deliveries::webhook;
 use super::{active, ndjson, only_begins};
 use crate::{SHAPE, system};
 
-/// Runs that one cause may lead to here.
+/// Number of runs that one cause may lead to here.
 const BUDGET: usize = 20;
 
 /// A system whose webhook receivers have a minute to answer.
@@ -27,7 +27,7 @@ async fn patient() -> &'static System {
         .await
 }
 
-/// A receiver that takes what it is sent and never answers.
+/// A receiver that accepts requests and never answers.
 async fn silent() -> Receiver {
     let receiver = Receiver::start().await;
     receiver.delay(Duration::from_hours(1));
@@ -60,7 +60,7 @@ async fn calls_that_hang_keep_no_other_organizations_run_from_ending() {
     let workflow = org.workflow(&calling(&receiver.url("/"))).await;
     let run = org.trigger(&workflow, &json!({})).await;
     assert_eq!(org.ended(&run).await["state"], "SUCCEEDED");
-    // Nor do its own: every one of them has been made.
+    // Its own runs are not held up either: every call has been made.
     silent.wait_for(600, |_| true).await;
     let workflow = crowd[0].workflow(&only_begins()).await;
     let run = crowd[0].trigger(&workflow, &json!({})).await;
@@ -87,7 +87,7 @@ async fn endpoints_that_hang_hold_up_no_others() {
     let written = other.admin.post("/api/v1/records/leads", &lead).await;
     written.ok(201);
     receiver.wait_for(1, |call| call.path == "/other").await;
-    // Nor the quick one of the same organization.
+    // The quick one of the same organization is not held up either.
     webhook(&slow, &receiver.url("/own"), &["lead.updated"]).await;
     let change = json!({"name": "Eva"});
     let changed = slow.admin.put("/api/v1/records/leads/l-1", &change).await;
@@ -97,7 +97,7 @@ async fn endpoints_that_hang_hold_up_no_others() {
 
 async fn runs(org: &Organization<'_>, workflow: &str) -> Vec<Value> {
     let path = format!("/api/v1/workflows/{workflow}/runs?limit=100");
-    // The first to ask may come before the projection of the workflow.
+    // The first read may come before the workflow is projected.
     let list = org.until(&path, |_| true).await;
     list["data"].as_array().expect("runs").clone()
 }
@@ -115,14 +115,14 @@ async fn a_workflow_that_sets_itself_off_thrice_ends_within_its_budget_and_that_
             tell("a"), tell("b"), tell("c"),
         ])))
         .await;
-    // It listens to what tells of it too, which is no way on.
+    // It also listens to the event that reports this, which is not a way around the limit.
     let alerted = org
         .workflow(&active(&json!([
             {"id": "start", "type": "TRIGGER", "on": {"event": "workflow.*"}},
         ])))
         .await;
     let first = org.trigger(&workflow, &json!({})).await;
-    // Some of them may come to the last hop before.
+    // Some of them may reach the last hop before.
     let of_runs = |call: &Received| call.json()["data"]["reason"] == "runs";
     let told = receiver.wait_for(1, of_runs).await.remove(0).json();
     assert_eq!(told["type"], "workflow.not_triggered");
@@ -140,14 +140,14 @@ async fn a_workflow_that_sets_itself_off_thrice_ends_within_its_budget_and_that_
         let over = found.iter().all(|run| !run["endedAt"].is_null());
         (over && found.len() > BUDGET).then_some(found)
     });
-    // The first by itself, and as many as the budget says.
+    // The first one on its own, and as many as the budget allows.
     assert_eq!(ended.await.len(), 1 + BUDGET);
     let feed = "/api/v1/events?types=workflow.not_triggered";
     let feed = org.admin.get(feed).await.text();
     let told = feed.lines().count();
     assert!((1..=6).contains(&told), "{feed}");
     assert_eq!(all().await.len(), 1 + BUDGET);
-    // Another cause has a budget of its own.
+    // Another cause has its own budget.
     org.trigger(&workflow, &json!({})).await;
     org.until(&format!("/api/v1/workflows/{workflow}/runs"), |list| {
         list["total"].as_u64() > Some(1 + BUDGET as u64)
@@ -155,7 +155,7 @@ async fn a_workflow_that_sets_itself_off_thrice_ends_within_its_budget_and_that_
     .await;
 }
 
-/// When each event of a type was recorded, as the organization's feed tells it.
+/// When each event of a type was recorded, according to the organization's feed.
 async fn times(org: &Organization<'_>, event_type: &str) -> Vec<String> {
     let feed = format!("/api/v1/events?types={event_type}");
     let feed = org.admin.get(&feed).await.text();
@@ -172,7 +172,7 @@ async fn a_flood_of_events_that_start_runs_holds_up_no_others_runs() {
     let settings = [("WAYPOST_RUNS_EVENT_CONCURRENCY", "2")];
     let system = System::start(SHAPE, &settings).await;
     let (many, few) = (system.organization().await, system.organization().await);
-    // Each of its runs is more work than to start it: so they wait in the runner.
+    // Each of its runs is more work than starting it, so they queue in the runner.
     let told: Vec<String> = (0..10).map(|nth| format!("tell-{nth}")).collect();
     let start = json!({"id": "start", "type": "TRIGGER", "on": {"event": "lead.created"},
         "next": told});
@@ -191,7 +191,7 @@ async fn a_flood_of_events_that_start_runs_holds_up_no_others_runs() {
     let path = "/api/v1/records/leads";
     let sent = many.admin.post_bytes(path, "application/x-ndjson", leads);
     assert_eq!(sent.await.status, 200);
-    // Some of them have begun: the others wait.
+    // Some of them have started: the others wait.
     harness::eventually("runs to begin", async || {
         (!times(&many, "run.started").await.is_empty()).then_some(())
     })
@@ -212,7 +212,7 @@ async fn a_flood_of_events_that_start_runs_holds_up_no_others_runs() {
         (begun.len() == FLOOD).then_some(begun)
     });
     let later = all.await.into_iter().filter(|begun| *begun > ended).count();
-    // In the order of the log none would have: the other's lead came behind all of these.
+    // In log order there would be none: the other's lead came after all of these.
     assert!(later > FLOOD / 10, "{later} of {FLOOD} began later");
 }
 
@@ -252,7 +252,7 @@ async fn what_a_receiver_passes_on_goes_on_counting() {
     let workflow = org.workflow(&only_begins()).await;
     org.trigger(&workflow, &json!({})).await;
     let path = format!("/api/v1/workflows/{workflow}/trigger");
-    // A receiver that answers each webhook by a trigger, and passes on what came with it.
+    // A receiver that answers each webhook with a trigger, and passes the cause on.
     for hop in 1..=9 {
         let calls = receiver.wait_for(hop, |_| true).await;
         let cause = calls[hop - 1].header("waypost-cause").to_owned();
@@ -260,7 +260,7 @@ async fn what_a_receiver_passes_on_goes_on_counting() {
         let answer = harness::Answer::to(request.header("Waypost-Cause", cause)).await;
         assert_eq!(answer.status, if hop <= 8 { 202 } else { 409 }, "hop {hop}");
     }
-    // One that was made up counts for nothing.
+    // A made-up cause does not count.
     let request = org.admin.request(reqwest::Method::POST, &path);
     let made_up = request.header("Waypost-Cause", "1.9.0.0.x.y");
     assert_eq!(harness::Answer::to(made_up).await.status, 202);

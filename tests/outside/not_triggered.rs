@@ -1,4 +1,4 @@
-//! What did not set a workflow off, or could not be set off, is told with why.
+//! What did not trigger a workflow, or could not, is reported with the reason.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use super::{active, only_begins};
 use crate::{SHAPE, system};
 
-/// Runs that an organization may have open here.
+/// Number of runs that an organization may have open here.
 const OPEN: usize = 5;
 
 async fn narrow() -> &'static System {
@@ -37,7 +37,7 @@ async fn lead(org: &Organization<'_>, id: &str) {
     org.admin.post("/api/v1/records/leads", &lead).await.ok(201);
 }
 
-/// What the feed tells of a workflow.
+/// The feed's events about a workflow.
 async fn told(org: &Organization<'_>, workflow: &str) -> Vec<Value> {
     let feed = "/api/v1/events?types=workflow.not_triggered";
     let feed = org.admin.get(feed).await.text();
@@ -57,14 +57,14 @@ async fn first_told(org: &Organization<'_>, workflow: &str) -> Value {
     .await
 }
 
-/// How many runs a workflow has that is in the read model already.
+/// Number of a workflow's runs in the read model.
 async fn runs(org: &Organization<'_>, workflow: &str) -> u64 {
     let path = format!("/api/v1/workflows/{workflow}/runs");
     let list = org.admin.get(&path).await.ok(200);
     list["total"].as_u64().expect("a total")
 }
 
-/// Waits until a workflow has at least so many runs, of those that the list is asked for.
+/// Waits until a workflow has at least the given number of runs that match the query.
 async fn until_runs(org: &Organization<'_>, workflow: &str, query: &str, least: usize) {
     let path = format!("/api/v1/workflows/{workflow}/runs{query}");
     let has = |list: &Value| list["total"].as_u64() >= Some(least as u64);
@@ -89,11 +89,11 @@ async fn a_filter_that_fails_is_told_with_why_and_not_for_every_event() {
     let error = why["error"].as_str().expect("an error");
     assert!(error.contains("data.name"), "{error}");
     until_runs(&org, &fine, "?state=SUCCEEDED", 5).await;
-    // Once an hour, which may have passed just now.
+    // Once an hour, and the hour may just have passed.
     let all = told(&org, &wrong).await;
     assert!((1..=2).contains(&all.len()), "{all:?}");
     assert_eq!(runs(&org, &wrong).await, 0);
-    // A version that was mended, and broke in another way, is told of again.
+    // A version that was fixed, and broke in another way, is reported again.
     let path = format!("/api/v1/workflows/{wrong}");
     let again = listens("lead.created", "data.name - 2 > 0");
     org.admin.put(&path, &again).await.ok(200);
@@ -138,7 +138,7 @@ async fn an_organization_has_so_many_runs_open_and_is_told_at_the_bound() {
         lead(&many, &format!("l-{nth}")).await;
     }
     until_runs(&many, &workflow, "?state=WAITING", OPEN).await;
-    // An event sets nothing off any more, and that is told.
+    // An event triggers nothing any more, and that is reported.
     lead(&many, "one-more").await;
     let why = first_told(&many, &workflow).await;
     assert_eq!(
@@ -146,7 +146,7 @@ async fn an_organization_has_so_many_runs_open_and_is_told_at_the_bound() {
         (&json!("openRuns"), &json!(OPEN))
     );
     assert_eq!(runs(&many, &workflow).await, OPEN as u64);
-    // Nor does a request, which says what to do.
+    // Nor does a request, which gets instructions.
     let path = format!("/api/v1/workflows/{workflow}/trigger");
     let refused = eventually("a request to be refused", async || {
         let answer = many.admin.post(&path, &json!({})).await;
@@ -164,7 +164,7 @@ async fn an_organization_has_so_many_runs_open_and_is_told_at_the_bound() {
         counted |= metrics.contains("waypost_triggers_refused_total{reason=\"open_runs\"}");
     }
     assert!(counted, "what was refused is counted");
-    // Others feel nothing of it.
+    // Others are not affected.
     let other = few.workflow(&only_begins()).await;
     let run = few.trigger(&other, &json!({})).await;
     assert_eq!(few.ended(&run).await["state"], "SUCCEEDED");
@@ -189,7 +189,7 @@ async fn an_organization_has_so_many_runs_open_and_is_told_at_the_bound() {
     assert_eq!(told(&many, &workflow).await.len(), before);
 }
 
-/// Fills the organization with runs of a workflow that wait, all begun by requests.
+/// Fills the organization with waiting runs of a workflow, all started by requests.
 async fn filled(org: &Organization<'_>) -> String {
     let workflow = org
         .workflow(&waits(&json!({"event": "custom.never"})))
@@ -275,13 +275,13 @@ async fn a_match_that_fails_is_told_with_the_run_and_not_for_every_event() {
     );
     let error = why["error"].as_str().expect("an error");
     assert!(error.contains("data.name"), "{error}");
-    // All have been judged once a run has begun that the last one sets off.
+    // All have been judged once a run has started that the last one triggers.
     let marks = org
         .workflow(&listens("lead.created", "data.id == 'last'"))
         .await;
     lead(&org, "last").await;
     until_runs(&org, &marks, "", 1).await;
-    // Once an hour, which may have passed just now.
+    // Once an hour, and the hour may just have passed.
     let all = told(&org, &workflow).await;
     assert!((1..=2).contains(&all.len()), "{all:?}");
 }

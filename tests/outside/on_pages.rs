@@ -1,4 +1,4 @@
-//! The key APIs under `/dashboard`: what a key may do, a person does on the pages.
+//! The key APIs under `/dashboard`: a person on the pages may do what a key may do.
 
 use harness::{Answer, Socket, eventually};
 use reqwest::Method;
@@ -18,7 +18,7 @@ async fn put_contact(owner: &Owner) -> Answer {
     put
 }
 
-/// A read at the position of what was done before.
+/// A read at the position of an earlier command.
 async fn read_after(owner: &Owner, path: &str, done: &Answer) -> Answer {
     let request = owner.client.request(Method::GET, path);
     let request = request
@@ -78,13 +78,13 @@ async fn only_our_own_pages_and_only_the_organizations_people_use_it() {
         }
         Answer::to(request).await.error(403);
     }
-    // A key is not asked for here, nor a session where keys are.
+    // A key is not accepted here, nor a session where keys are.
     let key = owner.key(&json!({"name": "k", "scopes": ["admin"]})).await;
     let by_key = system.client().with_key(key["key"].as_str().unwrap());
     by_key.get(CONTACT).await.error(401);
     let outside = CONTACT.strip_prefix("/dashboard").unwrap();
     read_after(&owner, outside, &put).await.error(401);
-    // What other keys may not be asked for at all is not there.
+    // Keys cannot be created with this path.
     let keys = "/dashboard/api/v1/keys";
     let made = json!({"name": "k", "scopes": ["admin"]});
     let made = owner.send(Method::POST, keys, Some(&made)).await;

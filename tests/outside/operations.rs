@@ -1,4 +1,4 @@
-//! Running it: health, metrics, the command line, starting and stopping.
+//! Operations: health, metrics, the command line, starting and stopping.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ async fn the_sizes_of_log_and_tables_are_told() {
             let line = metrics.lines().find(|line| line.starts_with(series))?;
             line.rsplit(' ').next()?.parse::<f64>().ok()
         };
-        // Told at the start and then once a minute: of a new log there was nothing yet.
+        // Reported at the start and then once a minute: a new log was still empty.
         told("waypost_log_bytes{log=\"events\"}")?;
         let table = told("waypost_table_bytes{table=\"projection_checkpoints\"}")?;
         (table > 0.0).then_some(())
@@ -171,7 +171,7 @@ async fn all_ends_when_asked_and_finds_its_data_at_the_next_start() {
         let run = org.trigger(&workflow, &json!({"kept": true})).await;
         org.ended(&run).await;
         let (admin, key) = (org.admin.clone(), org.key.clone());
-        // A client that stays connected does not hold the end up.
+        // A connected client does not delay the shutdown.
         let mut socket = Socket::open(&system, &key).await;
         socket.subscribe("s", "runs", None).await;
         let began = Instant::now();
@@ -198,7 +198,7 @@ async fn a_read_that_cannot_catch_up_is_told_so_in_time() {
     let path = "/api/v1/records/contacts/late";
     let mut database = system.database().await;
     let mut held = database.begin().await.unwrap();
-    // Reads go on; the projection waits.
+    // Reads continue; the projection waits.
     held.execute("LOCK TABLE contacts IN EXCLUSIVE MODE")
         .await
         .unwrap();
@@ -288,7 +288,7 @@ async fn a_demo_that_cannot_be_made_keeps_nobody_from_waypost() {
     if SHAPE == Shape::Four {
         return; // The demo belongs to `waypost up`.
     }
-    // Its circle watches more places than that.
+    // The demo's circle watches more places than that.
     let settings = [("WAYPOST_DEMO", "true"), ("WAYPOST_PLACES_PER_CIRCLE", "2")];
     let system = System::start(SHAPE, &settings).await;
     let said = eventually("the start's last word", async || {

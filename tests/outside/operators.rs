@@ -1,5 +1,5 @@
-//! What is for operators alone: the metrics, which a proxy before the services passes on to nobody,
-//! and whom such a proxy is believed to speak for.
+//! For operators only: the metrics, which a proxy in front of the services does not expose, and for
+//! whom such a proxy is trusted to speak.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-/// Caddy with what is shipped, before a system of ours; ended when dropped.
+/// Caddy with the shipped configuration, in front of a system of ours; stopped when dropped.
 struct Caddy {
     process: Child,
     folder: PathBuf,
@@ -38,7 +38,7 @@ impl Drop for Caddy {
 }
 
 impl Caddy {
-    /// `None` where this machine has no Caddy.
+    /// `None` if this machine has no Caddy.
     fn before(system: &System) -> Option<Self> {
         Command::new("caddy").arg("version").output().ok()?;
         let (port, checks) = (free_port(), free_port());
@@ -98,7 +98,7 @@ async fn the_shipped_proxy_shows_the_metrics_to_nobody() {
         assert_ne!(answer.status, 200, "{spelling}");
         assert!(!answer.text().contains("waypost_"), "{spelling}");
     }
-    // Beside the proxy they are where they were.
+    // Without the proxy they are where they were.
     let (_, inside) = system.clients().remove(0);
     assert!(inside.get("/metrics").await.text().contains("waypost_"));
 }
@@ -147,7 +147,7 @@ async fn what_came_to_the_proxy_by_tls_keeps_its_session_to_tls() {
     }
 }
 
-/// Else everybody could begin anew under an address that they make up.
+/// Otherwise anyone could start over under a made-up address.
 #[tokio::test]
 async fn only_a_trusted_proxy_is_believed_about_addresses() {
     for (proxies, believed) in [("", false), ("127.0.0.1", true)] {

@@ -1,4 +1,4 @@
-//! NATS and Postgres away, and back.
+//! NATS and Postgres become unavailable, and come back.
 
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use super::active;
 use crate::SHAPE;
 
-/// What the shared settings of tests are more patient about.
+/// Settings for which the tests' shared values are more patient.
 const DEFAULTS: &[(&str, &str)] = &[
     ("WAYPOST_LOG_TIMEOUT_MS", "1500"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "0.25"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
     ("WAYPOST_POSITION_WAIT_SECONDS", "5"),
-    // Postgres is killed here, and what was counted a moment before is looked for afterwards.
+    // Postgres is killed here, and earlier counts are checked afterwards.
     ("WAYPOST_LIMIT_FLUSH", "true"),
 ];
-/// An answer must not take longer with the log away.
+/// A response must not take longer while the log is unavailable.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn calling(receiver: &Receiver) -> Value {
@@ -32,7 +32,7 @@ fn calling(receiver: &Receiver) -> Value {
     ]))
 }
 
-/// Triggers a few runs, and gives their ids.
+/// Triggers some runs, and returns their ids.
 async fn trigger_some(org: &Organization<'_>, workflow: &str) -> Vec<String> {
     let mut runs = Vec::new();
     for _ in 0..10 {
@@ -148,7 +148,7 @@ async fn without_the_log_commands_are_refused_at_once_and_reads_go_on() {
         })
         .await;
     }
-    // Each run that ended is told of, once.
+    // Each run that ended is reported, once.
     let list = format!("/api/v1/workflows/{workflow}/runs?state=SUCCEEDED");
     let all = format!("/api/v1/workflows/{workflow}/runs");
     let total = org.until(&all, |_| true).await["total"].clone();
@@ -188,7 +188,7 @@ async fn without_the_read_models_triggers_go_on_and_all_is_caught_up_later() {
     refused.error(429);
     assert!(refused.header("retry-after").is_some());
     let meanwhile = trigger_some(&org, &workflow).await;
-    // Runs need no read models either.
+    // Runs do not need read models either.
     receiver.wait_for(21, |_| true).await;
     put_contact(&org, "meanwhile").await.ok(201);
     let run = format!("/api/v1/runs/{ended}");
@@ -212,7 +212,7 @@ async fn without_the_read_models_triggers_go_on_and_all_is_caught_up_later() {
         .await;
     let csv = org.admin.get("/api/export/contacts").await.text();
     assert!(csv.contains("meanwhile"), "{csv}");
-    // What was counted alone is not forgotten.
+    // Requests counted while Postgres was unavailable still count.
     limited.post_nothing(&trigger).await.error(429);
     let all = format!("/api/v1/workflows/{workflow}/runs?state=SUCCEEDED");
     org.until(&all, |list| list["total"] == 21).await;
@@ -238,8 +238,8 @@ async fn with_both_away_all_heals_by_itself() {
     system.until_ready().await;
 }
 
-/// Has the program wait for a table of a projection, takes the log away for as long as it takes
-/// until that is felt, and gives how it ended.
+/// Makes the program wait for a table of a projection, takes the log away until that is noticed,
+/// and returns how it ended.
 async fn without_the_log(system: &mut System, work: &str) -> Output {
     let nats = system.nats.take().unwrap();
     let (mut database, mut other) = (system.database().await, system.database().await);

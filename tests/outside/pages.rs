@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/asyncapi.json`: true of the system that serves them.
+//! `/openapi.json` and `/asyncapi.json`: accurate for the system that serves them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ async fn document(path: &str) -> Value {
     answer.ok(200)
 }
 
-/// A path whatever its values are called.
+/// A path regardless of its parameters' names.
 fn shape(path: &str) -> String {
     let part = |part: &str| if part.starts_with('{') { "{}" } else { part }.to_owned();
     let path = path.replace("//", "/{}/");
@@ -52,7 +52,7 @@ async fn every_described_operation_is_there_and_no_other() {
     }
 }
 
-/// Every text of a source file that names a route.
+/// Every route in a source file.
 fn routes_of(source: &str) -> impl Iterator<Item = String> {
     let after = source.split(".route(").skip(1);
     let literal = after.filter_map(|rest| {
@@ -93,7 +93,7 @@ async fn every_route_of_the_services_is_described() {
     }
 }
 
-/// What the specifications say of each of their operations: its statuses.
+/// The statuses of each operation according to the specifications.
 const SPECIFIED: &[(&str, &str, &[u16])] = &[
     (
         "post",
@@ -194,7 +194,7 @@ async fn people_read_the_description_as_text_and_not_as_its_source() {
     let page = system().await.client().get("/docs").await;
     let html = page.text();
     let (mut shown, mut rest) = (String::new(), html.as_str());
-    // Lines for a shell and bodies are shown as they are.
+    // Shell commands and bodies are shown verbatim.
     while let Some((before, code)) = rest.split_once("<pre") {
         shown.push_str(before);
         rest = code.split_once("</pre>").unwrap().1;
@@ -209,8 +209,8 @@ async fn people_read_the_description_as_text_and_not_as_its_source() {
     );
 }
 
-/// A table may be wider than a phone, and then scrolls within its frame; nothing of it may widen
-/// the page, least of all what is placed beside it for those who hear the page.
+/// A table may be wider than a phone, and then scrolls within its frame; none of it may widen the
+/// page, least of all the text beside it for screen readers.
 #[tokio::test]
 async fn what_scrolls_holds_all_that_stands_in_it() {
     let client = system().await.client();

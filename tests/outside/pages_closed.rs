@@ -1,4 +1,4 @@
-//! Every page of the dashboard is its organization's alone.
+//! Every page of the dashboard shows only its own organization.
 
 use harness::{Answer, Owner, eventually};
 use reqwest::Method;
@@ -16,10 +16,10 @@ const KINDS: [&str; 6] = [
     "leads",
     "clients",
 ];
-/// A word that stands in everything that the one organization has.
+/// A word that is in all data of the one organization.
 const WORD: &str = "overheard";
 
-/// Pages without an id, each with what stands on it for everybody.
+/// Paths of the pages without an id.
 fn lists() -> Vec<String> {
     let mut pages: Vec<_> = [
         "",
@@ -42,7 +42,7 @@ fn lists() -> Vec<String> {
     pages
 }
 
-/// What an organization has that others must not see, by the addresses of its pages.
+/// An organization's data that others must not see, by the addresses of its pages.
 struct Owned {
     owner: Owner,
     pages: Vec<String>,
@@ -94,7 +94,7 @@ impl Owned {
 async fn nobody_sees_a_page_of_another_organization_or_a_word_of_it() {
     let owned = Owned::open().await;
     let other = Owner::sign_in(system().await).await;
-    // Naming the organization gives no right to it.
+    // Naming the organization grants no access to it.
     let chosen = format!("{}; waypost_organization={}", other.cookie, owned.owner.org);
     let chosen = Owner {
         cookie: chosen,

@@ -1,4 +1,4 @@
-//! `/docs`: every document for users, with links that lead somewhere.
+//! `/docs`: every document for users, with links that work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use crate::system;
 
-/// Where a document of the folder `docs` is shown.
+/// The address of a document in the folder `docs`.
 fn address(folder: &str, name: &str) -> String {
     match (folder, name) {
         ("", "tutorial") => "/docs/tutorial".to_owned(),
@@ -35,7 +35,7 @@ fn documents() -> BTreeSet<String> {
     addresses
 }
 
-/// What stands in an attribute, all over a page.
+/// The values of an attribute throughout a page.
 fn values<'p>(html: &'p str, attribute: &str) -> Vec<&'p str> {
     let begin = format!(" {attribute}=\"");
     let rest = html.split(begin.as_str()).skip(1);
@@ -171,7 +171,7 @@ async fn pictures_have_their_place_kept_and_are_fetched_once() {
     assert!(kept.contains("immutable"), "{kept}");
     assert!(picture.body.starts_with(b"\x89PNG"));
 
-    // At an address that stays the same, whoever has it asks whether it has changed.
+    // At a fixed address, clients revalidate their copy.
     let bare = address.split('?').next().unwrap();
     let again = client.get(bare).await;
     assert_eq!(again.header("cache-control"), Some("no-cache"));

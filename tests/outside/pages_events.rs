@@ -8,7 +8,7 @@ use super::dashboard::Owner;
 use super::{active, only_begins};
 use crate::system;
 
-/// A page's text as it is read.
+/// A page's text as it is displayed.
 fn read(page: &Answer) -> String {
     assert_eq!(page.status, 200, "{}", page.text());
     let text = page.text().replace("&#x2f;", "/");
@@ -55,7 +55,7 @@ async fn what_happened_is_shown_newest_first_and_filtered_by_type_and_subject() 
     );
 }
 
-/// The address that an event's page gives for reading the feed from there.
+/// The path that an event's page shows for reading the feed from there.
 fn replay_of(page: &str) -> String {
     let (_, shown) = page.split_once("id=\"replay\">").unwrap();
     let (command, _) = shown.split_once("</pre>").unwrap();

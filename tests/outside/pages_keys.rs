@@ -1,11 +1,11 @@
-//! The page of API keys: what each has used of its limit.
+//! The page of API keys: how much each has used of its limit.
 
 use harness::{Client, Owner, eventually};
 use serde_json::json;
 
 use crate::system;
 
-/// Sends requests until so many of the key's ten are left.
+/// Sends requests until `left` of the key's ten are left.
 async fn use_until(client: &Client, left: u32) {
     let left = format!("r={left};");
     eventually("the key to be used", async || {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{SHAPE, system};
 
-/// A circle of the organization, made on its own page.
+/// Creates a circle of the organization on its own page.
 async fn circle(owner: &Owner, name: &str) -> String {
     let body = json!({"name": name});
     let made = owner.send(Method::POST, "/dashboard/api/v1/circles", Some(&body));
@@ -27,7 +27,7 @@ async fn joined(owner: &Owner, person: &Person) -> String {
     circle
 }
 
-/// What the map's script asks for, once it is as wanted.
+/// The data for the map's script, once it is as wanted.
 async fn now(owner: &Owner, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     eventually(what, async || {
         let now = owner.page("/dashboard/map/now").await;
@@ -106,7 +106,7 @@ async fn the_map_shows_one_circle_or_all_by_their_names() {
     let now = owner.page(&now).await.ok(200);
     assert!(trail_of(&now, &bob).is_some() && trail_of(&now, &ada).is_none());
     assert_eq!(owner.page("/dashboard/map?circle=none").await.status, 404);
-    // Circles are made from our own pages alone.
+    // Circles can only be created from our own pages.
     let request = owner
         .client
         .request(Method::POST, "/dashboard/api/v1/circles");
@@ -124,12 +124,12 @@ async fn trails_hold_the_last_hour_thinned_for_whoever_may_see_them() {
     let (ada, bob) = (system.person("Ada").await, system.person("Bob").await);
     let tier = ["account", "tier", &ada.email, "enterprise"];
     system.waypost(&tier).await;
-    // Before she joined: nobody's business.
+    // Before she joined: must not be shown.
     went(&ada, Utc::now() - TimeDelta::minutes(30), &[(0, 1.0)]).await;
     let field = joined(&owner, &ada).await;
     let family = ada.makes_circle().await;
     bob.joins(&family, &ada).await;
-    // Steps of 15 seconds: of what falls into one, the newest is kept.
+    // Steps of 15 seconds: the newest fix in each is kept.
     let step = 15 - Utc::now().timestamp() % 15;
     let fixes = [
         (step, 2.0),
@@ -167,7 +167,7 @@ async fn trails_hold_the_last_hour_thinned_for_whoever_may_see_them() {
     now(&owner, "nothing of whoever hides", unseen).await;
     let resumed = ada.client.post_nothing("/location/resume").await;
     assert_eq!(resumed.status, 204);
-    // Fixes of the time to come, for which she does not hide any more.
+    // Fixes from the future, when she is not hidden any more.
     now(&owner, "the trail again", seen).await;
     let membership = format!("/circles/{field}/members/me");
     let left = ada.client.delete(&membership).await;
@@ -177,7 +177,7 @@ async fn trails_hold_the_last_hour_thinned_for_whoever_may_see_them() {
 
 #[tokio::test]
 async fn the_map_finds_open_calls_for_help_of_its_members_alone() {
-    // Its log is read from the first event in the end.
+    // At the end its log is read from the first event.
     let system = &System::start(SHAPE, &[]).await;
     let owner = Owner::sign_in(system).await;
     let (ada, bob) = (system.person("Ada").await, system.person("Bob").await);
@@ -270,7 +270,7 @@ async fn the_staff_answers_calls_of_its_circles_members_alone() {
     let is_over = |now: &Value| now["calls"] == json!([]);
     now(&owner, "the end", is_over).await;
 
-    // Whoever has left is no longer the organization's to answer.
+    // A person who has left is no longer the organization's to answer.
     let called = ada.client.post_nothing("/sos/trigger").await.ok(202);
     let id = called["sos_id"].as_str().unwrap();
     now(&owner, "another call", |now| {

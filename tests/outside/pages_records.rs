@@ -10,7 +10,7 @@ use super::dashboard::Owner;
 use super::ndjson;
 use crate::system;
 
-/// Somebody of an organization's staff, and a program of the same organization.
+/// A member of an organization's staff, and a program of the same organization.
 pub(super) struct Shop {
     owner: Owner,
     pub(super) admin: Client,
@@ -30,7 +30,7 @@ impl Shop {
         Self { owner, admin }
     }
 
-    /// Writes records; gives the position from which all are seen.
+    /// Writes records; returns the position at which all are visible.
     pub(super) async fn write(
         &self,
         kind: &str,

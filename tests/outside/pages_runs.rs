@@ -16,7 +16,7 @@ async fn admin(owner: &Owner) -> Client {
     client.with_key(key["key"].as_str().unwrap())
 }
 
-/// A page once it has this text.
+/// Waits until a page contains this text.
 async fn page_with(owner: &Owner, path: &str, text: &str) -> String {
     eventually(text, async || {
         let page = owner.page(path).await;
@@ -53,7 +53,7 @@ async fn the_home_page_shows_the_business_in_charts_and_as_files() {
     for word in ["Revenue by month", "<figure", "<figcaption", "role=\"img\""] {
         assert!(page.contains(word), "{word}");
     }
-    // Others write meanwhile.
+    // Other tests write meanwhile.
     assert!(page.contains("up to date") || page.contains("still being read in"));
     assert!(!page.contains("<b>fair"));
     assert!(page.len() < 150_000, "{}", page.len());

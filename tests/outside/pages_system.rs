@@ -1,4 +1,4 @@
-//! The System page for those who operate the installation.
+//! The System page for operators of the installation.
 
 use harness::{Answer, Owner, System, eventually, heal};
 use reqwest::Method;
@@ -15,7 +15,7 @@ async fn ask(operator: &Owner, body: &Value) -> Answer {
     operator.send(Method::POST, OPERATIONS, Some(body)).await
 }
 
-/// How the operation that was asked for last has ended, and in which words.
+/// The outcome of a requested operation, with its messages.
 async fn ended(database: &mut PgConnection, id: &Value) -> (String, Vec<String>) {
     let id = id.as_str().unwrap();
     eventually("the operation to end", async || {
@@ -31,7 +31,7 @@ async fn ended(database: &mut PgConnection, id: &Value) -> (String, Vec<String>)
     .await
 }
 
-/// The contacts that are put aside.
+/// The contacts in the dead letters.
 async fn left(database: &mut PgConnection) -> Vec<String> {
     sqlx::query_scalar("SELECT aggregate_id FROM dead_letters ORDER BY sequence")
         .fetch_all(database)
@@ -63,7 +63,7 @@ async fn only_operators_see_and_touch_what_is_of_everybody() {
     let nobody = system.client().request(Method::POST, OPERATIONS);
     let nobody = Answer::to(nobody.header("Origin", system.client().base())).await;
     nobody.error(401);
-    // A page of somebody else's cannot ask in an operator's name.
+    // A page of another site cannot act in an operator's name.
     let request = operator.client.request(Method::POST, OPERATIONS);
     let request = request.header(COOKIE, &operator.cookie);
     let request = request.header("Origin", "https://evil.example");
@@ -79,7 +79,7 @@ async fn only_operators_see_and_touch_what_is_of_everybody() {
         .await
         .unwrap();
     assert_eq!(asked, 0, "nothing was asked for");
-    // And none of what operators have asked for is anybody else's to stop.
+    // Others cannot cancel what operators have requested.
     let made = ask(&operator, &verify).await.ok(202);
     let one = format!("{OPERATIONS}/{}", made["id"].as_str().unwrap());
     stranger.send(Method::DELETE, &one, None).await.error(403);
@@ -122,7 +122,7 @@ async fn dead_letters_are_retried_and_skipped_one_or_as_many_as_were_told() {
     let known = system.waypost(&["projection", "dead-letters"]).await;
     assert_eq!(known["skipped"][0]["sequence"], sequences[1], "{known}");
 
-    // All of them are those that the page has told of.
+    // "All" means those that the page has shown.
     let all = |count: u32| json!({"kind": "skip", "projection": "contacts", "upTo": sequences[3], "count": count});
     let error = ask(&operator, &all(4)).await.error(409);
     assert!(error.contains('2'), "{error}");
@@ -198,7 +198,7 @@ async fn a_verify_tells_what_differs_and_a_rebuild_heals_it() {
 async fn an_operation_is_asked_for_once_and_can_be_cancelled() {
     let (system, operator) = System::operated(SHAPE).await;
     let mut database = system.database().await;
-    // As somebody holds it who verifies from the command line.
+    // Held as by a verification from the command line.
     let hold = "SELECT pg_advisory_lock(x'77617971'::int, hashtext('verify_orders'))";
     database.execute(hold).await.unwrap();
     let verify = json!({"kind": "verify", "projection": "orders"});
@@ -212,7 +212,7 @@ async fn an_operation_is_asked_for_once_and_can_be_cancelled() {
     let (outcome, _) = ended(&mut database, &made["id"]).await;
     assert_eq!(outcome, "CANCELLED");
     operator.send(Method::DELETE, &one, None).await.error(404);
-    // Dead letters do not wait behind what takes long.
+    // Once the lock is free, the same verification succeeds.
     database
         .execute("SELECT pg_advisory_unlock_all()")
         .await

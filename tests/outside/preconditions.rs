@@ -1,4 +1,4 @@
-//! Two who change the same thing: whoever says what they have seen writes over nobody else.
+//! Concurrent changes: a client that says what it has seen overwrites nobody else's.
 
 use futures::future::join_all;
 use harness::{Answer, Client, Owner};
@@ -15,7 +15,7 @@ async fn organization() -> Client {
     system().await.organization().await.client(&["admin"]).await
 }
 
-/// Changes something by key, with one more header.
+/// Changes something with a key, with one more header.
 async fn change(
     by: &Client,
     method: Method,
@@ -85,7 +85,7 @@ async fn of_two_editors_of_a_record_the_slower_one_is_told() {
     .await;
     deleted.error(412);
 
-    // Sent again after an answer that was lost, a change that stands already is no mistake.
+    // Repeated after a lost response, a change already made is not an error.
     let again = change(
         &shop,
         Method::PUT,
@@ -109,7 +109,7 @@ async fn of_two_editors_of_a_record_the_slower_one_is_told() {
     )
     .await;
     merged.ok(200);
-    // Who says nothing goes on as ever: the last one wins.
+    // Without a precondition, the last one wins as ever.
     shop.put(LEAD, &lead("Last")).await.ok(200);
 }
 

@@ -1,4 +1,4 @@
-//! Read models as an operator keeps them: rebuilt and checked while the system is in use.
+//! Operating read models: rebuilt and checked while the system is in use.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use super::{active, only_begins};
 use crate::{SHAPE, system};
 
-/// Something for every projection, written as clients would.
+/// Writes something for every projection, as clients would.
 async fn use_everything(org: &Organization<'_>, receiver: &Receiver) -> Person {
     let kinds = [
         ("companies", json!({"id": "r-1", "name": "Acme"})),
@@ -58,7 +58,7 @@ async fn caught_up(system: &System) {
     .await;
 }
 
-/// What clients read, list by list.
+/// The responses that clients get, list by list.
 async fn answers(org: &Organization<'_>, person: &Person) -> Vec<Value> {
     let mut answers = Vec::new();
     for path in [
@@ -82,7 +82,7 @@ async fn answers(org: &Organization<'_>, person: &Person) -> Vec<Value> {
     answers
 }
 
-/// When a key was last used is no read model.
+/// When a key was last used is not in a read model.
 fn forget_uses(answer: &mut Value) {
     for row in answer["data"].as_array_mut().into_iter().flatten() {
         if let Some(row) = row.as_object_mut() {
@@ -115,7 +115,7 @@ async fn every_projection_is_rebuilt_under_load_and_found_equal_to_the_log() {
             let path = format!("/api/v1/records/contacts/load-{nth}");
             let put = org.admin.put(&path, &json!({"email": "a@b.c"})).await;
             let position = put.position();
-            // What was just written can be read, whatever is being rebuilt.
+            // What was just written can be read, regardless of rebuilds.
             org.admin.get_at(&path, &position).await.ok(200);
         }
     };
@@ -188,7 +188,7 @@ async fn a_forgotten_record_does_not_come_back_by_a_copy_that_was_begun_before()
     let made = org.admin.post("/api/v1/records/contacts", &contact).await;
     let one = "/api/v1/records/contacts/c-1";
     org.admin.get_at(one, &made.position()).await.ok(200);
-    // What a rebuild leaves that was stopped: a copy that has read the contact.
+    // Left over from a stopped rebuild: a copy that includes the contact.
     let mut database = system.database().await;
     for sql in [
         "CREATE SCHEMA rebuild_contacts",
@@ -231,7 +231,7 @@ async fn a_rebuild_that_was_killed_goes_on_where_it_was() {
         rows.await.ok().filter(|rows| *rows > 0)
     });
     tokio::select! {
-        // Dropped, it is killed.
+        // Dropping it kills it.
         ended = system.waypost_output(&rebuild, b"") => panic!("it was too fast: {ended:?}"),
         _ = begun => {}
     }
@@ -246,7 +246,7 @@ async fn a_rebuild_that_was_killed_goes_on_where_it_was() {
     assert_eq!(served, 12_000, "what is read is untouched");
     assert!(copied == counted && copied < 12_000, "{copied}, {counted}");
 
-    // Whoever began anew would not keep this.
+    // Starting over would lose this.
     let mark = "UPDATE rebuild_contacts.contacts SET city = 'kept' WHERE id = 'c-0'";
     database.execute(mark).await.unwrap();
     eventually("the killed one's lock is free", async || {
@@ -263,7 +263,7 @@ async fn a_rebuild_that_was_killed_goes_on_where_it_was() {
     assert_eq!(cities, expected);
 }
 
-/// Throws away all that is read, so that the projector begins anew.
+/// Deletes all read models, so that the projector starts over.
 async fn empty(system: &System) {
     let mut database = system.database().await;
     let tables: Vec<String> = sqlx::query_scalar(
@@ -323,7 +323,7 @@ async fn a_hole_in_the_log_is_told_aloud_and_not_passed_over() {
     assert!(told.contains("gap"), "{told}");
 }
 
-/// Spoils one event in the server's file, as a disk may.
+/// Corrupts one event in the server's file, as a disk may.
 fn damage(system: &System) {
     let accounts = system.home().join("nats/data/jetstream");
     let account = fs::read_dir(accounts).unwrap().next().unwrap().unwrap();

@@ -188,7 +188,7 @@ async fn an_id_is_the_callers_whatever_it_looks_like() {
         "'; DROP TABLE contacts; --",
         &long,
     ] {
-        // A dot segment cannot be addressed: URLs swallow it, however it is written.
+        // A dot segment is not addressable: URLs drop it in any notation.
         if id.chars().all(|c| c == '.') {
             let named = json!({"id": id, "email": "a"});
             org.admin.post(CONTACTS, &named).await.ok(201);

@@ -11,11 +11,11 @@ struct Kind {
     name: &'static str,
     /// A record with every field, without its id.
     whole: Value,
-    /// A record with the fields that it needs.
+    /// A record with only the required fields.
     least: Value,
-    /// What reads of a field that was not given, where that is not null.
+    /// Values of omitted fields, where they are not null.
     defaults: Value,
-    /// A field with a value that it cannot have.
+    /// A field with an invalid value.
     wrong: (&'static str, Value),
 }
 
@@ -28,7 +28,7 @@ impl Kind {
         format!("/api/v1/records/{}/{id}", self.name)
     }
 
-    /// What a record with the fields that it needs reads as, but for its times.
+    /// A record with only the required fields as it is read, but for its times.
     fn read_of_least(&self, id: &str) -> Value {
         let mut read = self.whole.clone();
         for (name, value) in read.as_object_mut().unwrap() {
@@ -118,7 +118,7 @@ fn with_id(record: &Value, id: &str) -> Value {
     record
 }
 
-/// Reads a record as it is after a command, its times apart.
+/// Reads a record as it is after a command, with its times separately.
 async fn read_at(client: &Client, path: &str, position: &str) -> (Value, [String; 2]) {
     let mut read = client.get_at(path, position).await.ok(200);
     let fields = read.as_object_mut().unwrap();
@@ -324,7 +324,7 @@ async fn records_are_for_keys_that_may_write_them() {
     }
 }
 
-/// A record's fields as a file names them, with their cells.
+/// A record's fields as named in a file, with their cells.
 fn cells(record: &Value) -> Vec<(String, String)> {
     let mut cells = Vec::new();
     for (name, value) in record.as_object().unwrap() {
@@ -362,7 +362,7 @@ async fn files_of_every_kind_are_imported_again_and_again() {
         }
         let file = file.into_inner().unwrap();
         let mut positions = Vec::new();
-        // The same records as lines of JSON change nothing either.
+        // The same records as lines of JSON do not change anything either.
         let lines = ndjson([whole.clone(), least.clone()]);
         for content in [&file[..], &file[..], lines.as_bytes()] {
             let done = import(&org, &kind, content).await;

@@ -120,7 +120,7 @@ async fn what_cannot_be_searched_or_sorted_by_is_named() {
         let refused = shop.admin.get(&format!("/api/v1/{path}")).await.error(400);
         assert!(refused.starts_with(field), "{path}: {refused}");
     }
-    // A place in one order is none in another.
+    // A cursor for one order is not valid for another.
     let page = shop
         .read("/api/v1/orders?sort=name&limit=1", &position)
         .await;

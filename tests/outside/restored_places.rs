@@ -1,4 +1,4 @@
-//! What a restored backup says of places, and what it keeps quiet about.
+//! Crossings of places after a restored backup, and which ones it does not report.
 
 use chrono::{TimeDelta, Utc};
 use harness::{Client, Organization, System};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::live_locations::Person;
 use crate::SHAPE;
 
-/// Who came to a place and who went, waiting until so many crossings were told.
+/// Who entered and who left places, waiting until `count` crossings were reported.
 async fn crossings(client: &Client, count: usize) -> Vec<(String, u64)> {
     harness::eventually("crossings", async || {
         let read = client.get("/api/v1/events?types=place.*").await;
@@ -38,7 +38,7 @@ async fn what_was_not_told_while_somebody_hid_is_not_told_after_a_restore() {
     let ben = member(&org, &circle, "Ben").await;
     anna.place(&circle, 10.0).await;
 
-    // She was there before she hid, and says so while she hides.
+    // She was there before she hid, and sends that while she hides.
     let before = Utc::now();
     let until = json!({"until": before + TimeDelta::hours(1)});
     anna.client.post("/location/pause", &until).await.ok(204);
@@ -51,7 +51,7 @@ async fn what_was_not_told_while_somebody_hid_is_not_told_after_a_restore() {
     anna.client.post_nothing("/location/resume").await.ok(204);
 
     let admin = org.admin.clone();
-    // Whoever ends notes how far all has come.
+    // A process that shuts down saves its checkpoints.
     for program in system.programs() {
         program.stop();
     }

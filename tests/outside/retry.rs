@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::active;
 use crate::system;
 
-/// A workflow that tells, calls and tells again.
+/// A workflow that notifies, calls and notifies again.
 async fn calling(org: &Organization<'_>, receiver: &Receiver) -> String {
     org.workflow(&active(&json!([
         {"id": "start", "type": "TRIGGER", "next": ["first"]},
@@ -23,7 +23,7 @@ async fn calling(org: &Organization<'_>, receiver: &Receiver) -> String {
     .await
 }
 
-/// A receiver that fails until it is told otherwise.
+/// A receiver that fails until the flag is set.
 async fn failing() -> (Receiver, Arc<AtomicBool>) {
     let receiver = Receiver::start().await;
     let well = Arc::new(AtomicBool::new(false));

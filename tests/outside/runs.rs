@@ -1,4 +1,4 @@
-//! Runs from their trigger to their end, and how they are read.
+//! Runs from trigger to end, and reading them.
 
 use axum::http::{HeaderMap, StatusCode};
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::active;
 use crate::system;
 
-/// TRIGGER, then a call of `url`, then a NOTIFY of what came of it.
+/// TRIGGER, then a call of `url`, then a NOTIFY with the result.
 fn welcome(url: &str) -> Value {
     active(&json!([
         {"id": "start", "type": "TRIGGER", "next": ["call"]},
@@ -238,7 +238,7 @@ async fn a_run_that_has_ended_is_not_cancelled() {
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// Triggers with a `traceparent`, and gives what arrived at the receiver.
+/// Triggers with a `traceparent`, and returns what the receiver got.
 async fn traced(org: &Organization<'_>, receiver: &Receiver, headers: &[(&str, &str)]) -> Answer {
     receiver.reply(|_| answering());
     let workflow = org.workflow(&welcome(&receiver.url("/step"))).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::deliveries::{path, run, webhook};
 use crate::system;
 
-/// What a list names its items by, in its order, and its total.
+/// The names of a list's items, in its order, and its total.
 async fn found(org: &Organization<'_>, list: &str, name: &str) -> (Vec<String>, Value) {
     let list = org.admin.get(list).await.ok(200);
     let items = list["data"].as_array().unwrap().iter();
@@ -107,12 +107,12 @@ async fn deliveries_are_found_by_event_type_and_by_id() {
         let (past, total) = found(&org, &format!("{all}?page=2&q={q}"), "id").await;
         assert_eq!((past.len(), total), (0, json!(1)), "{q}");
     }
-    // Another endpoint got the same event in a delivery of its own.
+    // Another endpoint got the same event in its own delivery.
     let theirs = format!("{}/deliveries?q={event}", path(&other));
     let (theirs, _) = found(&org, &theirs, "id").await;
     assert!(theirs.len() == 1 && theirs[0] != delivery, "{theirs:?}");
 
-    // Walked by cursor, newest first, as the whole list has them.
+    // Paged by cursor, newest first, in the order of the whole list.
     let (whole, _) = found(&org, &format!("{all}?limit=100"), "id").await;
     let (mut walked, mut next) = (Vec::new(), Some(format!("{all}?limit=2&q=r")));
     while let Some(page) = next {

@@ -1,4 +1,4 @@
-//! What must stand nowhere in plain: not in the log, not in a table, not in a log line.
+//! What must not appear in plain text anywhere: in the log, in a table, in a log line.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::active;
 use crate::SHAPE;
 
-/// All that the files below a folder hold.
+/// The contents of all files below a folder.
 fn bytes_below(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -55,7 +55,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
         .any(|some| some == text.as_bytes())
 }
 
-/// Uses a key in every right and wrong way.
+/// Uses a key in every valid and invalid way.
 async fn use_key(org: &Organization<'_>, key: &str) {
     let client = org.system.client();
     client.with_key(key).get("/api/v1/workflows").await.ok(200);
@@ -73,7 +73,7 @@ async fn use_key(org: &Organization<'_>, key: &str) {
     drop(Socket::offer(org.system, &offered).await.expect("a socket"));
 }
 
-/// Lets a workflow send a secret to a receiver that repeats it, well and badly.
+/// Lets a workflow send a secret to a receiver that echoes it, with success and failure.
 async fn use_secret(org: &Organization<'_>, receiver: &Receiver, secret: &str) {
     let set = ["secret", "set", "--org", &org.id, "TOKEN"];
     org.system.waypost_reading(&set, secret.as_bytes()).await;
@@ -93,7 +93,7 @@ async fn use_secret(org: &Organization<'_>, receiver: &Receiver, secret: &str) {
     }
 }
 
-/// Invites somebody to an organization's people, opens the link and gives its code.
+/// Invites a person to an organization's people, opens the link and returns its code.
 async fn invite(org: &Organization<'_>, email: &str) -> String {
     let invite = ["org", "invite", "--org", &org.id, email];
     let invited = org.system.waypost(&invite).await;

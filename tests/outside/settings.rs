@@ -1,4 +1,4 @@
-//! Settings that stand in files.
+//! Settings stored in files.
 
 use harness::System;
 use local_servers::TemporaryHome;
@@ -32,7 +32,7 @@ async fn what_a_variable_would_hold_may_stand_in_a_file() {
     answer.ok(200);
     let policy = answer.header("ratelimit-policy");
     assert_eq!(policy, Some("\"minute\";q=7;w=60"));
-    // A key that is given is not made.
+    // If a key is given, none is created.
     assert!(!system.home().join("secrets").join("master.key").exists());
 }
 

@@ -90,7 +90,7 @@ async fn a_repeat_with_the_same_idempotency_key_is_the_same_call() {
         .error(409);
 }
 
-/// The organization's own facts about a call.
+/// The organization's own events about a call.
 async fn told(org: &Organization<'_>, sos_id: &str, count: usize) -> Vec<Value> {
     eventually("the organization's feed", async || {
         let feed = org.admin.get("/api/v1/events?types=sos.*").await;
@@ -156,7 +156,7 @@ async fn whoever_asks_later_is_told_which_calls_are_open() {
     let body = json!({"lat": 1.5, "lng": 2.5, "message": "Flat tyre"});
     let called = ada.client.post("/sos/trigger", &body).await;
     let id = called.ok(202)["sos_id"].as_str().unwrap().to_owned();
-    // A call is for those who were there when it was made.
+    // A call is for those who were members when it was made.
     let (joined, circles) = (called.position(), ada.client.get("/circles").await.ok(200));
     eve.joins(circles["data"][0]["id"].as_str().unwrap(), &ada)
         .await;

@@ -27,7 +27,7 @@ async fn what_an_organization_keeps_is_told() {
     assert_eq!(after["orgId"], org.id);
     assert_eq!(after["rows"]["contacts"], 2);
     assert_eq!(after["rows"]["leads"], 1);
-    // With those of the records by which the writes were awaited.
+    // Including the marker records used to await the writes.
     let events = |told: &Value| told["events"].as_u64().unwrap();
     assert_eq!(events(after), events(before) + 5 + 4);
     assert!(after["bytes"].as_u64() > before["bytes"].as_u64());

@@ -1,4 +1,4 @@
-//! Conditions, delays, waits for events and records, as they are saved, carried out and read.
+//! Conditions, delays, waits for events and records, as they are saved, executed and read.
 
 use std::time::{Duration, Instant};
 

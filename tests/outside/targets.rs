@@ -1,4 +1,4 @@
-//! Private addresses, where the operator does not allow them.
+//! Private addresses, if the operator does not allow them.
 
 use axum::http::{HeaderMap, StatusCode};
 use harness::{Organization, Receiver, System};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{active, only_begins};
 use crate::SHAPE;
 
-/// Private addresses in every spelling.
+/// Private addresses in every notation.
 const PRIVATE: &[&str] = &[
     "http://127.0.0.1/",
     "http://127.1/",
@@ -37,7 +37,7 @@ const PRIVATE: &[&str] = &[
     "http://255.255.255.255/",
 ];
 
-/// Clouds' metadata services and the link's own addresses in every spelling.
+/// Clouds' metadata services and link-local addresses in every notation.
 const ALWAYS_SHUT: &[&str] = &[
     "http://169.254.169.254/latest/meta-data/",
     "http://169.254.43518/",
@@ -61,7 +61,7 @@ const ALWAYS_SHUT: &[&str] = &[
     "http://255.255.255.255/",
 ];
 
-/// The settings with which metadata services must stay shut, from none to all that can be said.
+/// Settings under which metadata services must stay blocked, from nothing to everything allowed.
 const RANGES: &[&str] = &["0", "1", "0.0.0.0/0,::/0"];
 
 async fn call(org: &Organization<'_>, url: &str, trigger: &Value) -> Value {
@@ -94,7 +94,7 @@ async fn private_targets_are_refused_in_every_spelling() {
         org.admin.patch(&path, &change).await.error(400);
     }
 
-    // An HTTP step's address may be known only at the run: it is judged when it is dialled.
+    // An HTTP step's address may be known only during the run: it is checked when connecting.
     let receiver = Receiver::start_at("0.0.0.0:0").await;
     receiver.reply(|_| (StatusCode::OK, HeaderMap::new(), String::new()));
     let port = receiver.url("/").rsplit_once(':').unwrap().1.to_owned();
@@ -116,7 +116,7 @@ async fn private_targets_are_refused_in_every_spelling() {
         assert_eq!(run["state"], "FAILED", "{host}");
         assert!(!run["error"].as_str().unwrap().is_empty());
     }
-    // A name is judged by the addresses that it has: this machine's own are private as well.
+    // A name is checked by its addresses: this machine's own are private as well.
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let hook =
         json!({"url": format!("http://{}:{port}", name.trim()), "events": ["run.succeeded"]});

@@ -1,5 +1,5 @@
-//! Templates: what is too much work is refused and holds up nobody, values stay in their places,
-//! secrets go where they may.
+//! Templates: too much work is refused and blocks nobody, values stay in their places, secrets go
+//! only where they may.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use super::{active, only_begins};
 use crate::system;
 
-/// Numbers that compared with each other are a thousand million comparisons.
+/// Numbers that need a thousand million comparisons to compare with each other.
 fn numbers() -> Value {
     json!({ "l": (0..33_000).collect::<Vec<_>>() })
 }
 
-/// What an ordinary organization does, while others do what they like.
+/// Ordinary use by an organization, while others do what they like.
 async fn goes_on(org: &Organization<'_>, workflow: &str) {
     let run = org.trigger(workflow, &json!({ "id": "1" })).await;
     assert_eq!(org.ended(&run).await["state"], "SUCCEEDED");
@@ -50,7 +50,7 @@ async fn an_expression_that_is_too_much_work_is_refused_and_holds_up_nobody() {
     for definition in &definitions {
         workflows.push(hostile.workflow(definition).await);
     }
-    // An event that a filter and a wait's match look at as well.
+    // An event that a filter and a wait's match evaluate as well.
     let filter = "data.l|select('in', data.l)|length > 0";
     let on = json!({ "event": "custom.much", "filter": filter });
     let listens = active(&json!([{"id": "start", "type": "TRIGGER", "on": on}]));
@@ -122,7 +122,7 @@ async fn a_value_cannot_lead_a_call_to_another_place() {
         error.contains("url: ") && error.contains("leads elsewhere"),
         "{error}"
     );
-    // The host is the author's as well.
+    // The host is chosen by the author as well.
     let url = receiver.url("/").replace("127.0.0.1", "{{ trigger.host }}");
     let call = json!({"id": "call", "type": "HTTP", "url": url, "retry": {"maxAttempts": 1}});
     let workflow = org.workflow(&steps(&call)).await;
@@ -144,7 +144,7 @@ async fn a_secret_goes_only_to_the_hosts_that_it_names() {
     for (name, hosts) in [
         ("HERE", &["--hosts", "crm.example,127.0.0.1"][..]),
         ("THERE", &["--hosts", "crm.example,*.example.org"]),
-        // What a secret may do outlives its value.
+        // A secret's permissions outlive its value.
         ("THERE", &[]),
         ("ANYWHERE", &["--hosts", "crm.example"]),
         ("ANYWHERE", &["--any-host"]),

@@ -1,5 +1,5 @@
-//! Two organizations that do what they like, under the same names, at the same time: no answer of
-//! one ever holds or depends on anything of the other.
+//! Two organizations that act freely, under the same names, at the same time: no response to one
+//! ever contains or depends on anything of the other.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const KINDS: [&str; 6] = [
     "clients",
 ];
 
-/// What somebody does.
+/// An action of a tenant.
 #[derive(Clone, Debug)]
 enum Act {
     Write(usize, u8, u16),
@@ -51,13 +51,13 @@ fn act() -> impl Strategy<Value = Act> {
 struct Tenant<'a> {
     org: Organization<'a>,
     records: BTreeMap<(usize, u8), u16>,
-    /// Workflows with the runs they were asked for.
+    /// Workflows with their triggered runs.
     workflows: BTreeMap<u8, Vec<String>>,
     webhooks: Vec<String>,
-    /// One is there from the beginning.
+    /// One exists from the start.
     keys: usize,
     circles: Vec<String>,
-    /// How many facts it has caused that its feed tells for certain.
+    /// Number of events it has caused that its feed certainly shows.
     facts: usize,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Tenant<'a> {
         }
     }
 
-    /// A record in which every text names its owner.
+    /// A record that contains its owner in every text.
     fn record(&self, kind: usize, number: u16) -> Value {
         let owner = &self.org.id;
         match KINDS[kind] {
@@ -183,7 +183,7 @@ impl<'a> Tenant<'a> {
         reads
     }
 
-    /// Nothing of the other is in any answer.
+    /// Asserts that nothing of the other is in any response.
     async fn sees_nothing_of(&self, other: &Self, position: &str) {
         let mut traces = vec![other.org.id.clone()];
         traces.extend(other.webhooks.iter().chain(&other.circles).cloned());
@@ -201,7 +201,7 @@ impl<'a> Tenant<'a> {
         }
     }
 
-    /// Whatever names something of the other's is answered as if it were not there.
+    /// Asserts that requests naming the other's data are answered as if these did not exist.
     async fn cannot_touch(&self, other: &Self) {
         let mut touches = Vec::new();
         for run in other.workflows.values().flatten() {
@@ -234,7 +234,7 @@ impl<'a> Tenant<'a> {
         }
     }
 
-    /// What it finds is what it did itself, to the last number.
+    /// Asserts that it finds exactly what it did itself, to the last number.
     async fn finds_its_own(&self, position: &str) {
         let admin: &Client = &self.org.admin;
         for ((kind, id), number) in &self.records {
@@ -297,7 +297,7 @@ async fn no_organization_ever_meets_another() {
             tenant.perform(act).await;
         }
         for tenant in [&mut one, &mut other] {
-            // The marker that shows how far reads are is written and deleted again.
+            // The marker that shows the progress of reads is written and deleted again.
             tenant.facts += 2;
         }
         let positions = [

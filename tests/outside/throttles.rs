@@ -1,5 +1,5 @@
-//! What strangers may cost those who sign in: tries are counted by all processes together, and no
-//! crowd keeps persons out.
+//! What strangers may cost those who sign in: attempts are counted by all processes together, and
+//! no crowd locks persons out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -139,11 +139,11 @@ async fn strangers_cannot_lock_out_who_is_known() {
     sign_in(&client, "192.0.2.13", &known, PASSWORD)
         .await
         .error(429);
-    // Where the person has an account from, only failures from there count,
+    // From the address where the person registered, only failures from there count,
     sign_in(&client, "192.0.2.1", &known, PASSWORD)
         .await
         .ok(200);
-    // and others behind the same address use up what others have.
+    // and others at the same address use up the allowance of others.
     for _ in 0..8 {
         sign_in(&client, "192.0.2.1", &email(), "wrong password")
             .await
@@ -211,7 +211,7 @@ async fn a_crowd_that_registers_and_guesses_keeps_nobody_from_signing_in() {
     let (median, crowd) = tokio::join!(person(), join_all((0..400).map(crowd)));
     let served: u32 = crowd.iter().map(|(served, _)| served).sum();
     assert!(served > 0, "strangers come in too");
-    // Behind all that wait it would be the time of some 300 hashes, however long one takes here.
+    // Behind the whole queue it would take some 300 hashes, however long one takes here.
     let hash = begun.elapsed() / (served + SIGN_INS);
     assert!(median < hash * 50, "{median:?}, a hash in {hash:?}");
 }
@@ -317,7 +317,7 @@ async fn half_of_a_days_codes_are_kept_for_those_who_hold_a_number() {
     for _ in 0..2 {
         code(&system, &phone()).await;
     }
-    // The strangers' half is used up; nobody is told, since that would tell whose numbers are held.
+    // The strangers' half is used up; that is not reported, since it would reveal held numbers.
     let unknown = phone();
     let unsent = send(&client, &unknown).await;
     assert_eq!(unsent.ok(202), send(&client, &held).await.ok(202));

@@ -1,5 +1,5 @@
-//! Answers that hold a token, asked for again under their `Idempotency-Key`: a repeat is never worth
-//! more than a first call, nor cheaper in tries.
+//! Responses that contain a token, requested again under their `Idempotency-Key`: a repeat is never
+//! worth more than a first call, nor cheaper in attempts.
 
 use futures::future::join_all;
 use harness::{Answer, Client, System, eventually};
@@ -18,7 +18,7 @@ fn key() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// A request that was answered with a token once, and its answer.
+/// A request that was answered with a token once, and its response.
 struct First {
     client: Client,
     path: &'static str,
@@ -115,7 +115,7 @@ async fn a_repeat_is_over_once_the_password_was_changed() {
         for field in ["password", "new"] {
             if newest.get(field).is_some() {
                 newest[field] = json!("the newest password");
-                // Neither does the present password open what the first one did.
+                // The current password does not open what the first one did either.
                 first.with(&newest).await.error(409);
             }
         }
@@ -129,7 +129,7 @@ async fn a_repeat_is_over_once_a_token_was_signed_out() {
         let left = first.person().post_nothing("/auth/logout").await;
         assert_eq!(left.status, 204, "{}", left.text());
         first.is_over().await;
-        // Whoever knows the password signs in anew.
+        // Knowing the password allows signing in again.
         let email = first.email();
         login(&first.client, email, first.password()).await.ok(200);
         first.is_over().await;
@@ -198,7 +198,7 @@ async fn a_code_cannot_be_guessed_under_the_key_of_whoever_used_it() {
     let slowed = first.with(&guess).await;
     slowed.error(429);
     assert!(slowed.header("retry-after").is_some());
-    // The right one is told apart from the others no more.
+    // The right one is no longer distinguished from the others.
     first.again().await.error(429);
 }
 

@@ -1,4 +1,4 @@
-//! Access tokens: how long they hold, what ends them, what they allow.
+//! Access tokens: how long they are valid, what ends them, what they allow.
 
 use std::time::{Duration, Instant};
 
@@ -206,9 +206,9 @@ async fn tiers_say_how_much_an_account_may_do() {
     over.error(429);
     let wait: u64 = over.header("retry-after").unwrap().parse().unwrap();
     assert!((3_000..=3_601).contains(&wait), "{wait}");
-    // 429 goes before 400 and 404.
+    // 429 is checked before 400 and 404.
     person.post("/circles", &json!([])).await.error(429);
-    // Neither positions nor calls for help are requests.
+    // Positions and calls for help do not count as requests.
     let sos = json!({"message": "help"});
     person.post("/sos/trigger", &sos).await.ok(202);
     let fix = json!({"lat": 52.5, "lng": 13.4});

@@ -1,4 +1,4 @@
-//! `POST /api/v1/workflows/{id}/trigger`: what it takes and what comes of it.
+//! `POST /api/v1/workflows/{id}/trigger`: its input and results.
 
 use futures::stream;
 use harness::{Answer, Client, Organization};
@@ -17,7 +17,7 @@ async fn organization_with_workflow() -> (Organization<'static>, String) {
 }
 
 async fn runs_of(org: &Organization<'_>, trigger: &str) -> i64 {
-    // A command that changes nothing answers with the position at which all before it is seen.
+    // A command without changes returns the position at which all before it is visible.
     let marker = org
         .admin
         .post("/api/v1/records/contacts", &json!({"email": "a@b.c"}))
@@ -99,7 +99,7 @@ async fn a_body_has_at_most_256_kib() {
     send(&org.admin, &path, vec![b' '; BOUND + 1])
         .await
         .error(400);
-    // Without a length told beforehand, too.
+    // Also without a declared length.
     let pieces = too_large.into_bytes();
     let pieces: Vec<_> = pieces.chunks(40_000).map(<[u8]>::to_vec).collect();
     let pieces = stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));

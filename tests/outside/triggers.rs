@@ -1,4 +1,4 @@
-//! Workflows that events and the clock set off.
+//! Workflows triggered by events and the clock.
 
 use std::time::Duration;
 

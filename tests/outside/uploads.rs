@@ -1,4 +1,4 @@
-//! Uploads that go on: they end with their key, and have an end in any case.
+//! Uploads that go on: they end with their key, and end in any case.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const CONTACTS: &str = "/api/v1/records/contacts";
 const NDJSON: &str = "application/x-ndjson";
 const SOON: Duration = Duration::from_secs(20);
 
-/// An upload that is under way.
+/// An upload in progress.
 pub(super) struct Upload {
     pub(super) lines: mpsc::UnboundedSender<String>,
     response: Response,
@@ -25,7 +25,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Begins one with a line.
+    /// Starts one with a line.
     pub(super) async fn begin(client: &Client, first: &str) -> Self {
         let (lines, coming) = mpsc::unbounded_channel();
         let coming = futures::stream::unfold(coming, async |mut coming| {
@@ -44,7 +44,7 @@ impl Upload {
         }
     }
 
-    /// The next line of answer; `None` at the end, and where it breaks off.
+    /// The next line of the response; `None` at the end, or if it breaks off.
     pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.answers.find('\n') {
@@ -61,7 +61,7 @@ impl Upload {
 
 pub(super) fn send(lines: &mpsc::UnboundedSender<String>, id: &str) {
     let line = json!({"id": id, "email": "a@b.c"});
-    // Where the upload has ended, there is nobody left to send to.
+    // Once the upload has ended, there is no receiver.
     let _ = lines.send(format!("{line}\n"));
 }
 
@@ -122,7 +122,7 @@ fn lines(count: u64) -> String {
     ndjson((1..=count).map(line))
 }
 
-/// Asserts that so many lines were taken and the next one tells why no more were.
+/// Asserts that `taken` lines were accepted and the next one reports why no more were.
 async fn takes(client: &Client, sent: u64, taken: u64, why: &str) {
     let answer = client.post_bytes(CONTACTS, NDJSON, lines(sent)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -190,12 +190,12 @@ async fn what_uploads_hold_in_memory_is_bounded_with_all_bodies() {
         (held().await >= 78_000.0).then_some(())
     })
     .await;
-    // One line, so that nothing of it is answered before it has come whole.
+    // One line, so that nothing is answered before all of it has arrived.
     let long = ndjson([json!({"id": "long", "email": "x".repeat(30_000)})]);
     let refused = org.admin.post_bytes(CONTACTS, NDJSON, long).await;
     assert_eq!(refused.header("retry-after"), Some("5"));
     assert!(refused.error(503).contains("too many request bodies"));
-    // It goes on once there is room, and what was written is given back.
+    // It continues once there is room, and the memory of written lines is released.
     upload.lines.send("\n".to_owned()).expect("sent");
     let answer = upload.next().await.expect("an answer");
     assert!(answer["error"].is_string(), "{answer}");

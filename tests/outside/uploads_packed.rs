@@ -1,4 +1,4 @@
-//! Uploads as CSV, and uploads that come packed.
+//! Uploads as CSV, and compressed uploads.
 
 use std::io::Write as _;
 
@@ -119,7 +119,7 @@ async fn a_repeat_of_a_csv_gets_its_first_answers() {
     };
     let first = send("firstName\nAda\nBea\n").await;
     assert_eq!(send("firstName\nAda\nBea\n").await, first);
-    // The same rows under another header say something else.
+    // The same rows under another header mean something else.
     let other = send("lastName\nAda\nBea\n").await;
     assert!(
         other[0]["error"]
@@ -179,7 +179,7 @@ async fn what_unpacks_to_more_than_a_request_may_bring_is_ended() {
     let settings = [("WAYPOST_UPLOAD_BYTES", "20000000")];
     let system = System::start(system().await.shape(), &settings).await;
     let org = system.organization().await;
-    // Not one line among them, so that nothing else would end it.
+    // It contains no record, so that nothing else would end it.
     let blank = vec![b'\n'; 200_000_000];
     for coding in ["gzip", "zstd"] {
         let body = pack(coding, &blank);

@@ -1,4 +1,4 @@
-//! `/api/v1/webhooks/{id}/…`: another secret, trying out, and who may ask for what.
+//! `/api/v1/webhooks/{id}/…`: rotating the secret, testing, and who may request what.
 
 use axum::http::HeaderMap;
 use harness::{Organization, Received, Receiver, System};
@@ -26,7 +26,7 @@ fn signatures(received: &Received) -> Vec<String> {
     signatures.map(str::to_owned).collect()
 }
 
-/// Whether this signature alone satisfies whoever knows this secret.
+/// Whether this signature alone verifies with this secret.
 fn satisfies(received: &Received, signature: &str, secret: &str) -> bool {
     let mut headers = HeaderMap::clone(&received.headers);
     headers.insert("webhook-signature", signature.parse().unwrap());
@@ -121,7 +121,7 @@ async fn a_test_goes_to_its_endpoint_alone_whatever_that_subscribes_to() {
     );
     assert_eq!(delivery["attempts"].as_array().unwrap().len(), 1);
 
-    // What follows it in the log arrives at the other, which has had nothing of it.
+    // The next event in the log arrives at the other, which has received nothing of it.
     run(&org).await;
     other
         .wait_for(1, |r| r.json()["type"] == "run.succeeded")
@@ -189,7 +189,7 @@ async fn what_makes_no_sense_is_refused() {
     for command in [REPLAY, ROTATE, TEST] {
         let path = format!("{nothing}/{command}");
         org.admin.post(&path, &failed).await.error(404);
-        // A wrong body is a wrong body of no endpoint too.
+        // A wrong method is reported before the missing endpoint.
         org.admin.get(&path).await.error(405);
     }
     org.admin.delete(&path(&other)).await.ok(204);
@@ -250,7 +250,7 @@ async fn the_same_request_again_gets_the_first_answer() {
         let anew = org.admin.post_once(&path, &format!("{key}2"), &body).await;
         assert_ne!(answer.position(), anew.position(), "{command}");
     }
-    // Two tests and two replays beside the first delivery; their repeats sent nothing.
+    // Two tests and two replays besides the first delivery; their repeats sent nothing.
     let list = format!("{}/deliveries", path(&hook));
     let settled = |list: &Value| {
         let all = list["data"].as_array().unwrap();

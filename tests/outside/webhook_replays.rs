@@ -11,7 +11,7 @@ use super::deliveries::{delivery, path, run, webhook};
 use super::ndjson;
 use crate::{SHAPE, system};
 
-/// Asks for a replay and gives how many deliveries are sent again.
+/// Requests a replay and returns how many deliveries are sent again.
 async fn replay(org: &Organization<'_>, hook: &Value, what: &Value) -> u64 {
     let asked = org
         .admin
@@ -29,7 +29,7 @@ fn id(received: &Received) -> &str {
     received.header("webhook-id")
 }
 
-/// Writes contacts, and gives the position of the last.
+/// Writes contacts, and returns the position of the last.
 async fn contacts(org: &Organization<'_>, names: impl Iterator<Item = String>) -> String {
     let lines = names.map(|name| json!({"id": name, "email": "a@b.c"}));
     let answer = org
@@ -63,7 +63,7 @@ async fn a_failed_delivery_is_pending_again_and_then_ends_under_the_same_id() {
     assert_eq!(replay(&org, &hook, &by_id).await, 1);
     receiver.wait_for(8, |_| true).await;
     let list = format!("{}/deliveries", path(&hook));
-    // What is read may be as it was before the replay.
+    // A read may show the state before the replay.
     let failed_again = |list: &Value| {
         let last = &list["data"][0];
         last["status"] == "FAILED" && attempts(last) > 4
@@ -86,7 +86,7 @@ async fn a_failed_delivery_is_pending_again_and_then_ends_under_the_same_id() {
         assert_eq!(id(again), failed["id"].as_str().unwrap());
         assert_eq!(again.body, received[0].body);
     }
-    // What has succeeded may be sent again as well.
+    // Successful deliveries may be sent again as well.
     receiver.delay(Duration::ZERO);
     assert_eq!(replay(&org, &hook, &by_id).await, 1);
     receiver.wait_for(10, |_| true).await;
@@ -155,7 +155,7 @@ async fn everything_wanted_behind_a_position_is_sent_whether_it_was_before_or_no
     let hook = webhook(&org, &receiver.url("/"), &["contact.created"]).await;
     contacts(&org, (0..2).map(|n| format!("new{n}"))).await;
     let first = receiver.wait_for(2, |_| true).await;
-    // What has arrived is not done before that is written: until then it would not be sent again.
+    // A delivery is only done once that is recorded: until then it would not be sent again.
     let list = format!("{}/deliveries", path(&hook));
     let settled = |count: u64| {
         move |list: &Value| {
@@ -182,7 +182,7 @@ async fn everything_wanted_behind_a_position_is_sent_whether_it_was_before_or_no
     let twice = list["data"].as_array().unwrap().iter();
     assert_eq!(twice.filter(|one| attempts(one) == 2).count(), 2);
 
-    // From the last position on there is nothing; the types are those that it wants now.
+    // After the last position there is nothing; the types are those that it wants now.
     let last = received[8].json()["position"].clone();
     let all = json!({"events": ["company.created"]});
     org.admin.patch(&path(&hook), &all).await.ok(200);
@@ -211,7 +211,7 @@ async fn positions_are_sent_again_to_those_who_may_see_them() {
         let here = json!({"lat": 53.5, "lng": 10.0});
         person.client.post("/location/update", &here).await.ok(202);
     }
-    // Reads of both feeds begin where nothing stood.
+    // Reads of both feeds begin at a position without an event.
     let told = org.admin.get("/api/v1/locations").await.text();
     let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
     let receiver = Receiver::start().await;
@@ -236,7 +236,7 @@ async fn positions_are_sent_again_to_those_who_may_see_them() {
     assert!(of(anna.id) >= 2 && of(ben.id) >= 1);
 }
 
-/// Kills everything again and again while a replay is under way: each delivery is made again, and
+/// Kills everything repeatedly while a replay is in progress: each delivery is made again, and
 /// recorded exactly once.
 #[tokio::test]
 async fn a_replay_survives_kill_9_at_any_instant() {

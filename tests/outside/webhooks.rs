@@ -1,4 +1,4 @@
-//! `/api/v1/webhooks`: made, read, changed, deleted.
+//! `/api/v1/webhooks`: created, read, changed, deleted.
 
 use base64::Engine as _;
 use serde_json::{Value, json};

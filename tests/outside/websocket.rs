@@ -1,4 +1,4 @@
-//! `/ws`: who may open a socket, and what it says to nonsense.
+//! `/ws`: who may open a socket, and its responses to invalid input.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ async fn reader_key(org: &Organization<'_>) -> (String, String) {
     (text("keyId"), text("key"))
 }
 
-/// The code with which a socket that presents this token is closed.
+/// The code with which a socket that sends this token is closed.
 async fn code_for(system: &System, token: &str) -> u16 {
     let mut socket = Socket::connect(system).await;
     let frame = json!({"type": "auth", "token": token});
@@ -34,7 +34,7 @@ async fn a_key_in_the_first_frame_opens_a_socket() {
     let (_, key) = reader_key(&org).await;
     let mut socket = Socket::open(org.system, &key).await;
     socket.subscribe("s1", "runs", None).await;
-    // A token may come again at any time.
+    // A token may be sent again at any time.
     let again = json!({"type": "auth", "token": org.key});
     socket.send(&again).await;
     assert_eq!(socket.next().await, json!({"type": "ready"}));
@@ -84,7 +84,7 @@ async fn a_socket_that_does_not_say_who_it_is_is_closed() {
     let waited = opened.elapsed();
     assert!(waited >= Duration::from_millis(900), "after {waited:?}");
 
-    // Whatever else is said first tells nothing.
+    // Anything else sent first reveals nothing.
     let mut eager = Socket::connect(system).await;
     let subscribe = json!({"type": "subscribe", "id": "s1", "channel": "runs"});
     eager.send(&subscribe).await;
@@ -173,7 +173,7 @@ async fn a_frame_too_large_ends_the_socket() {
     let mut socket = Socket::open(org.system, &org.key).await;
     let frame = json!({"type": "unsubscribe", "id": "x".repeat(1024 * 1024)});
     socket.send(&frame).await;
-    // The rest of the frame may be on its way still, and then the closing one can be lost.
+    // The rest of the frame may still be in transit, and then the close frame can be lost.
     if let Some(code) = socket.end().await {
         assert_is_final(code);
     }

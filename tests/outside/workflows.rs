@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{active, only_begins};
 use crate::system;
 
-/// One of each step of which there are kinds today, with every field that it can have.
+/// One step of each current type, with every possible field.
 fn whole() -> Value {
     json!({
         "name": "Welcome a lead ☀", "status": "DRAFT", "timeoutSeconds": 3600,
@@ -29,7 +29,7 @@ fn path(id: &str) -> String {
     format!("/api/v1/workflows/{id}")
 }
 
-/// Asserts that `found` has at least the fields of `wanted`, all the way down.
+/// Asserts that `found` has at least the fields of `wanted`, recursively.
 #[track_caller]
 fn assert_has(found: &Value, wanted: &Value) {
     match (found, wanted) {

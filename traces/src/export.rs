@@ -1,4 +1,4 @@
-//! Where spans are sent.
+//! Export of spans to a collector.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::queue::{self, Flush};
 use crate::sampling::{RandomIds, Sampling};
 use crate::span::Recorder;
 
-/// How long the collector may take to accept what is sent to it.
+/// Timeout of a request to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the last spans may take at the end of the process.
+/// Timeout for sending the last spans at the end of the process.
 const LAST: Duration = Duration::from_secs(2);
-/// Where a collector takes spans by HTTP.
+/// Path at which a collector accepts spans over HTTP.
 const PATH: &str = "/v1/traces";
 
-/// A collector, and what it gets.
+/// A collector, and what is sent to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Collector<'a> {
     /// Its address, such as `http://collector:4318`.
@@ -35,19 +35,19 @@ pub struct Collector<'a> {
     pub headers: &'a str,
     /// The share of all traces that is recorded, from 0 to 1.
     pub share: f64,
-    /// What the process is called.
+    /// Name of the process.
     pub service: &'static str,
     /// Its version.
     pub version: &'static str,
 }
 
-/// Why nothing can be sent.
+/// An error when starting the export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A header is not one.
+    /// A header is malformed.
     #[error("{0} is not name=value")]
     Header(String),
-    /// No client could be made.
+    /// The HTTP client could not be built.
     #[error(transparent)]
     Client(#[from] reqwest::Error),
     /// The address cannot be used.
@@ -55,13 +55,13 @@ pub enum ExportError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// Whether spans are sent: by default they are not.
+/// Handle of the export; by default nothing is exported.
 #[derive(Debug, Default)]
 pub struct Exporting(Option<Flush>);
 
 impl Exporting {
-    /// Sends what has not been sent yet, at the end of the process; a collector that does not
-    /// answer does not hold it up for long.
+    /// Sends the remaining spans at the end of the process. A collector that does not answer does
+    /// not delay it for long.
     pub async fn finish(self) {
         let Some(flush) = self.0 else { return };
         if timeout(LAST, flush.ask()).await.is_err() {
@@ -70,7 +70,7 @@ impl Exporting {
     }
 }
 
-/// Begins to record and to send spans, once for the process.
+/// Starts recording and sending spans, once per process.
 pub fn export(collector: &Collector<'_>) -> Result<Exporting, ExportError> {
     let mut exporter = SpanExporter::builder()
         .with_http()
@@ -96,7 +96,7 @@ pub fn export(collector: &Collector<'_>) -> Result<Exporting, ExportError> {
     Ok(Exporting(Some(flush)))
 }
 
-/// What all spans of the process have in common; `OTEL_RESOURCE_ATTRIBUTES` may add to it.
+/// Attributes common to all spans of the process; `OTEL_RESOURCE_ATTRIBUTES` may add to them.
 fn resource(collector: &Collector<'_>) -> Resource {
     Resource::builder()
         .with_service_name(collector.service)
@@ -130,7 +130,7 @@ fn headers(text: &str) -> Result<HashMap<String, String>, ExportError> {
 }
 
 fn client() -> Result<Client, reqwest::Error> {
-    // Another part of the process may have chosen the provider already: it is the same one.
+    // Another part of the process may have installed the provider already: it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         Client::builder()

@@ -1,9 +1,10 @@
-//! Spans of what Waypost does, and their way to an OpenTelemetry collector.
+//! Spans of Waypost's work, and their export to an OpenTelemetry collector.
 //!
-//! Until [`export`] has named a collector nothing is recorded, and every function here returns at
-//! once. A span is the part of another one that this code runs in ([`part`]) or follows from what
-//! an event or a request says of its trace ([`follow`], [`of_request`]). Spans hold names, numbers
-//! and ids that are given to them one by one, never what a log line, a request or an event holds.
+//! Until [`export`] has been given a collector nothing is recorded, and every function here returns
+//! at once. A span is a child of the one that this code runs in ([`part`]), or follows from the
+//! trace context of an event or a request ([`follow`], [`of_request`]). Spans hold names, numbers
+//! and ids that are given to them one by one, never the contents of a log line, a request or an
+//! event.
 
 mod export;
 mod queries;

@@ -1,4 +1,4 @@
-//! Queries become spans: sqlx tells of each when it has ended.
+//! Makes spans of queries, which sqlx reports when they have ended.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl<S: Subscriber> Layer<S> for Queries {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut query = Query::default();
         event.record(&mut query);
-        // Neither the text nor what it is asked with is kept, but for what names it.
+        // The text and the parameters are not kept, except for what names the query.
         let text = if query.text.is_empty() {
             &query.start
         } else {
@@ -51,7 +51,7 @@ impl<S: Subscriber> Layer<S> for Queries {
     }
 }
 
-/// Only queries, and only where somebody wants to know of them.
+/// Only queries, and only if the current span is recorded.
 struct Recorded;
 
 impl<S> Filter<S> for Recorded {
@@ -72,12 +72,12 @@ impl<S> Filter<S> for Recorded {
     }
 }
 
-/// What sqlx tells of a query.
+/// What sqlx reports about a query.
 #[derive(Default)]
 struct Query {
     /// Its first words.
     start: String,
-    /// All of it, where it has more words.
+    /// The full text, if it has more words.
     text: String,
     rows: i64,
     seconds: f64,
@@ -107,7 +107,7 @@ impl Visit for Query {
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-/// What a statement does, and to which table.
+/// Returns a statement's operation and its table.
 fn named(statement: &str) -> (&'static str, Option<&str>) {
     let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
     let mut words = statement.split_whitespace();
@@ -146,7 +146,7 @@ const OPERATIONS: &[&str] = &[
     "DISCARD",
 ];
 
-/// A word that can only be the name of a table: no value can look like one.
+/// Returns the word if it can only be the name of a table: no value can look like one.
 fn name(word: &str) -> Option<&str> {
     let end = word.find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.'));
     let name = &word[..end.unwrap_or(word.len())];

@@ -1,4 +1,4 @@
-//! Spans that have ended wait here until they are sent; nobody ever waits for room.
+//! Queue of ended spans that wait to be sent. No caller ever waits for room in it.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter as _, SpanProcessor}
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// Spans that may wait: a few megabytes.
+/// Number of spans that may wait: a few megabytes.
 const ROOM: usize = 8_192;
-/// Spans that are sent in one request.
+/// Number of spans that are sent in one request.
 const AT_ONCE: usize = 512;
-/// How long a span waits for others to go with.
+/// How long a span waits for others to be sent with it.
 const GATHER: Duration = Duration::from_secs(1);
 
 const EXPORTED: &str = "waypost_traces_spans_exported_total";
 const DROPPED: &str = "waypost_traces_spans_dropped_total";
 
-/// Where spans come in.
+/// The queue's input.
 #[derive(Debug)]
 pub(crate) struct Queue {
     spans: mpsc::Sender<SpanData>,
@@ -43,24 +43,24 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// Asks for all that waits to be sent.
+/// Asks for all waiting spans to be sent.
 #[derive(Debug)]
 pub(crate) struct Flush(mpsc::Sender<oneshot::Sender<()>>);
 
 impl Flush {
-    /// Waits until it was sent, or given up.
+    /// Waits until they were sent, or given up.
     pub(crate) async fn ask(&self) {
         let (done, sent) = oneshot::channel();
         if self.0.send(done).await.is_ok() {
-            // Dropped, it has ended as well.
+            // A dropped sender means that it has ended as well.
             let _ = sent.await;
         }
     }
 }
 
-/// Begins to send what comes into the queue.
+/// Starts sending the spans that enter the queue.
 pub(crate) fn start(exporter: SpanExporter) -> (Queue, Flush) {
-    // Counters that first appear with their first count have not risen, for who watches them.
+    // A counter that first appears with its first count does not look like one that has risen.
     count_dropped("queue", 0);
     count_dropped("export", 0);
     let (spans, waiting) = mpsc::channel(ROOM);
@@ -99,7 +99,7 @@ impl Sending {
                         take(&mut self.waiting, &mut batch);
                         self.send(&mut batch).await;
                     }
-                    // Whoever asked may have gone.
+                    // The caller may be gone.
                     let _ = done.send(());
                 }
             }
@@ -125,8 +125,8 @@ impl Sending {
     }
 }
 
-/// Waits for spans, and leaves the batch empty only where none will come any more. What has come
-/// stays in the batch also where this is dropped.
+/// Waits for spans, and leaves the batch empty only if no more will come. Cancel safe: spans
+/// received so far stay in the batch.
 async fn gather(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
     if batch.is_empty() {
         waiting.recv_many(batch, AT_ONCE).await;
@@ -134,7 +134,7 @@ async fn gather(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData
     let full = async {
         while batch.len() < AT_ONCE && waiting.recv_many(batch, AT_ONCE - batch.len()).await > 0 {}
     };
-    // What came until then goes.
+    // On a timeout the spans received so far are sent.
     let _ = timeout(GATHER, full).await;
 }
 

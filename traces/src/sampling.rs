@@ -5,20 +5,20 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, SamplingDecision, SamplingResult, ShouldSample};
 use uuid::Uuid;
 
-/// The last 56 bits of a trace's id are random, as W3C's Trace Context has it.
+/// The last 56 bits of a trace id are random, as W3C's Trace Context specifies.
 const RANDOM_BITS: u128 = (1 << 56) - 1;
 
-/// Records a share of all traces, chosen by their ids, so that all processes choose the same ones;
-/// of those that begin elsewhere only such as are recorded there. OpenTelemetry's own sampler by
-/// ratio also looks at bits that are the same in every UUID.
+/// Records a share of all traces, chosen by their ids, so that all processes choose the same ones.
+/// Of those that begin elsewhere, only traces that are recorded there. OpenTelemetry's own ratio
+/// sampler also looks at bits that are the same in every UUID.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampling {
-    /// What the random bits must reach.
+    /// Minimum of the random bits of a recorded trace.
     threshold: u128,
 }
 
 impl Sampling {
-    /// From none (0) to all (1).
+    /// `share` is from 0 (none) to 1 (all).
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -49,10 +49,10 @@ impl ShouldSample for Sampling {
     ) -> SamplingResult {
         let parent = parent.map(|parent| parent.span().span_context().clone());
         let chosen = match parent.filter(opentelemetry::trace::SpanContext::is_valid) {
-            // What this process has begun it ends.
+            // The decision for a trace begun in this process is kept.
             Some(parent) if !parent.is_remote() => parent.is_sampled(),
             Some(parent) => parent.is_sampled() && self.chooses(trace),
-            // A batch is recorded where one of its events is.
+            // A batch is recorded if one of its events is.
             None => !links.is_empty() || self.chooses(trace),
         };
         let decision = if chosen {
@@ -68,7 +68,7 @@ impl ShouldSample for Sampling {
     }
 }
 
-/// Ids as all others here are made; a trace's is a UUID.
+/// Generates ids like all others here; a trace id is a UUID.
 #[derive(Debug)]
 pub(crate) struct RandomIds;
 

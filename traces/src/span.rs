@@ -1,4 +1,4 @@
-//! Spans, and where they begin.
+//! Spans, and the functions that begin them.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use schemas::Traceparent;
 
 use crate::sampling::Sampling;
 
-/// What begins spans; nothing while no collector is named.
+/// Begins spans; unset while no collector is configured.
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-/// Begins spans of the traces that are chosen.
+/// Begins spans of the sampled traces.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) tracer: SdkTracer,
@@ -25,7 +25,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Records from now on. Asked for once more, it goes on as it has begun.
+    /// Starts recording. A second call changes nothing.
     pub(crate) fn install(self) {
         let _ = RECORDER.set(self);
     }
@@ -35,16 +35,15 @@ impl Recorder {
     }
 }
 
-/// A batch names so many of the traces that its events belong to.
+/// How many of its events' traces a batch links to, at most.
 const LINKS: usize = 128;
 
-/// Something that takes time, until it is dropped with all its clones; nothing where its trace is
-/// not recorded.
+/// A span that lasts until it and all its clones are dropped; empty if its trace is not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Span(Option<Context>);
 
-/// The span of a request, and the trace that all that follows from it belongs to; `None` while no
-/// traces are recorded.
+/// The span of a request, and the trace context for everything that follows from it; `None` while
+/// no traces are recorded.
 pub fn of_request(sender: Option<&Traceparent>) -> Option<(Span, Traceparent)> {
     let tracer = &RECORDER.get()?.tracer;
     let parent = sender.map_or_else(Context::new, remote);
@@ -54,14 +53,14 @@ pub fn of_request(sender: Option<&Traceparent>) -> Option<(Span, Traceparent)> {
     Some((Span::recorded(context), traceparent))
 }
 
-/// A trace that begins without a request, such as by the clock: random bits that name it and its
-/// first span.
+/// The context of a trace that begins without a request, such as on a timer, from random bits for
+/// the trace id and the id of its first span.
 pub fn begin(trace: u128, span: u64) -> Traceparent {
     let is_wanted = |recorder: &Recorder| recorder.sampling.chooses(trace.into());
     Traceparent::new(trace, span, RECORDER.get().is_none_or(is_wanted))
 }
 
-/// A span that follows from what `cause` says of its trace, in this process or another.
+/// A span that follows from the trace context `cause`, in this process or another.
 pub fn follow(name: &'static str, kind: SpanKind, cause: Option<&Traceparent>) -> Span {
     match (RECORDER.get(), cause) {
         (Some(recorder), Some(cause)) if cause.is_sampled() => {
@@ -72,12 +71,12 @@ pub fn follow(name: &'static str, kind: SpanKind, cause: Option<&Traceparent>) -
     }
 }
 
-/// A part of the span that this code runs in.
+/// A child of the span that this code runs in.
 pub fn part(name: &'static str, kind: SpanKind) -> Span {
     begin_part(|| SpanBuilder::from_name(name).with_kind(kind))
 }
 
-/// A span that has ended by now, as a part of the one that this code runs in.
+/// A span that has already ended, as a child of the one that this code runs in.
 pub(crate) fn ended_part(
     name: String,
     took: Duration,
@@ -96,8 +95,8 @@ pub(crate) fn ended_part(
     });
 }
 
-/// What is done at once for events of these traces: a span in a trace of its own that leads to
-/// theirs; nothing where none of them is recorded.
+/// A span for work done on a batch of events: in a trace of its own, with links to theirs. Empty if
+/// none of those is recorded.
 pub fn batch<'t>(name: &'static str, causes: impl Iterator<Item = &'t Traceparent>) -> Span {
     let Some(recorder) = RECORDER.get() else {
         return Span::default();
@@ -111,14 +110,14 @@ pub fn batch<'t>(name: &'static str, causes: impl Iterator<Item = &'t Traceparen
     start(recorder, builder.with_links(links), &Context::new())
 }
 
-/// Notes something on the span that this code runs in.
+/// Sets an attribute on the span that this code runs in.
 pub fn note(key: &'static str, value: impl Into<Value>) {
     if RECORDER.get().is_some() {
         Context::map_current(|current| current.span().set_attribute(KeyValue::new(key, value)));
     }
 }
 
-/// Whether this code runs in a span.
+/// Whether this code runs in a recorded span.
 pub(crate) fn is_recorded() -> bool {
     RECORDER.get().is_some() && Context::map_current(|current| current.span().is_recording())
 }
@@ -129,25 +128,25 @@ impl Span {
         Self(is_recording.then_some(context))
     }
 
-    /// Whether it is recorded.
+    /// Whether this span is recorded.
     pub fn is_recorded(&self) -> bool {
         self.0.is_some()
     }
 
-    /// How what follows from it, in whatever process, finds its trace.
+    /// The context under which later work, in any process, joins this trace.
     pub fn traceparent(&self) -> Option<Traceparent> {
         let context = self.0.as_ref()?;
         Some(traceparent(context.span().span_context()))
     }
 
-    /// A part of it.
+    /// A child of this span.
     #[must_use]
     pub fn part(&self, name: &'static str, kind: SpanKind) -> Self {
         let _within = self.enter();
         part(name, kind)
     }
 
-    /// Notes something on it.
+    /// Sets an attribute on this span.
     pub fn note<V: Into<Value>>(&self, key: &'static str, value: impl FnOnce() -> V) {
         if let Some(context) = &self.0 {
             let attribute = KeyValue::new(key, value());
@@ -155,14 +154,14 @@ impl Span {
         }
     }
 
-    /// Names it otherwise.
+    /// Renames this span.
     pub fn rename<N: Into<Cow<'static, str>>>(&self, name: impl FnOnce() -> N) {
         if let Some(context) = &self.0 {
             context.span().update_name(name());
         }
     }
 
-    /// Leads to another span.
+    /// Adds a link to another span.
     pub fn link(&self, other: &Self) {
         if let (Some(context), Some(other)) = (&self.0, &other.0) {
             let other = other.span().span_context().clone();
@@ -170,8 +169,7 @@ impl Span {
         }
     }
 
-    /// Notes that what it stands for has failed. The reason is left to the log: it may quote what
-    /// is personal.
+    /// Marks this span as failed. The reason is left to the log: it may quote personal data.
     pub fn failed(&self) {
         if let Some(context) = &self.0 {
             context.span().set_status(Status::error(""));

@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use crate::Span;
 
 pin_project! {
-    /// A future that runs within a span: what it does are parts of it.
+    /// A future that runs within a span: spans made in it are children of that span.
     #[derive(Debug)]
     pub struct Within<F> {
         #[pin]
@@ -17,9 +17,9 @@ pin_project! {
     }
 }
 
-/// Any future can run within a span.
+/// Extension that runs a future within a span.
 pub trait Traced: Future + Sized {
-    /// Runs within a span, which goes on at least until this is dropped.
+    /// Runs the future within a span, which lasts at least until the future is dropped.
     fn within(self, span: &Span) -> Within<Self> {
         Within {
             inner: self,

@@ -13,7 +13,7 @@ use service::settings::CommonSettings;
 use service::telemetry;
 use tokio::runtime::Runtime;
 
-/// What a command can fail with; its text is for the operator.
+/// The error of a command; its text is for the operator.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// One backend for a field business: workflow runs, CRM exports, positions, business data.
@@ -87,7 +87,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it works through the whole log while others are served, and nobody waits for it.
+    /// Whether it works through the whole log while requests are served, and nobody waits for it.
     fn can_wait(&self) -> bool {
         match self {
             Self::Projection(projection) => projection.can_wait(),
@@ -100,8 +100,8 @@ impl Command {
 fn main() -> ExitCode {
     let cli = service::settings::parse::<Cli>();
     if cli.command.can_wait() {
-        // Where the processors are busy, whoever serves requests goes first. The runtime's threads
-        // inherit this; without it the command only takes more of the machine.
+        // On busy processors, the services go first. The runtime's threads inherit this; without it
+        // the command only takes more of the machine.
         let _ = rustix::process::nice(10);
     }
     let done = Runtime::new().map_err(Failure::from);

@@ -1,4 +1,4 @@
-//! The running system, as a command finds it.
+//! The running system, as seen by a command.
 
 use event_log::{EventLog, Keyring, LogSettings};
 use local_servers::Urls;
@@ -21,7 +21,7 @@ impl LogAccess {
         self.open_with(common, keyring).await
     }
 
-    /// The same with a master key that the caller names.
+    /// Connects with the given master key.
     pub(crate) async fn open_with(
         &self,
         common: &CommonSettings,
@@ -39,8 +39,8 @@ impl LogAccess {
     }
 }
 
-/// The organization that a command is for, which must exist: nobody would find again what was given
-/// to another by a slip of the pen.
+/// Returns the organization that a command is for, which must exist: data given to another by a
+/// typo would never be found again.
 pub(crate) async fn organization(log: &EventLog, id: String) -> Result<OrgId, Failure> {
     let org = OrgId::from(id);
     let stream = StreamId::new(&org, AggregateType::Organization, org.as_str());

@@ -1,7 +1,7 @@
-//! How far each partition has come, so that a restart or another process goes on from there.
+//! The saved progress of each partition, from which a restart or another process resumes.
 //!
-//! A checkpoint is no fact: it may be older than the truth and never newer, and without one the
-//! log is read from its beginning. What is stored may be read by an older or a newer version.
+//! A checkpoint is not a fact: it may be older than the log's state but never newer, and without
+//! one the log is read from its beginning. An older or a newer version may read what is stored.
 
 mod before;
 mod kind;
@@ -22,41 +22,41 @@ use crate::retry::retry_while;
 pub(crate) use kind::Kind;
 pub(crate) use saving::{SPREAD, Saving};
 
-/// What has grown larger than this is not written any more: who takes it over reads the log instead.
+/// A checkpoint larger than this is no longer written: the next owner reads the log instead.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// A server that is there answers in far less.
+/// A server that is available answers much faster.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// And takes within that time as much as this.
+/// Bytes that such a server also takes within that time.
 const BYTES_IN_TIME: usize = 2 * 1024 * 1024;
-/// However large a checkpoint is, it is read within this time.
+/// A checkpoint of any size is read within this time.
 const READ_PATIENCE: Duration = Duration::from_secs(64);
-/// How often it is said that the log has gone back.
+/// How often a log that has gone back is reported.
 const WENT_BACK: Duration = Duration::from_secs(10);
 
-/// What a part of the runner notes of a partition.
+/// The saved state of a partition.
 pub(crate) trait Checkpoint: Sized + 'static {
-    /// The version of the form that its body is stored in: whoever changes the form counts it up.
+    /// The version of the stored body's format; increase it when the format changes.
     const FORM: u8;
 
-    /// What is stored beside the place.
+    /// What is stored besides the position.
     type Body: DeserializeOwned;
 
-    /// What tells a checkpoint from one of the same partition that is further.
+    /// Distinguishes a checkpoint from a later one of the same partition.
     type Mark: PartialEq + Send + 'static;
 
-    /// `None` where the body makes no sense.
+    /// Returns `None` if the body is invalid.
     fn new(through: u64, body: Self::Body) -> Option<Self>;
 
     fn mark(&self) -> Self::Mark;
 
-    /// Up to where all is in here of the stream that it is a place in.
+    /// The sequence in its stream up to which everything is included.
     fn through(&self) -> u64;
 
-    /// What [`Checkpoint::Body`] is read from.
+    /// The value that [`Checkpoint::Body`] is read from.
     fn body(&self) -> impl Serialize;
 }
 
-/// Keeps the checkpoints of one kind.
+/// Stores the checkpoints of one kind.
 pub(crate) struct Checkpoints<T> {
     log: EventLog,
     kind: Kind,
@@ -86,10 +86,10 @@ impl<T: Checkpoint> Checkpoints<T> {
         })
     }
 
-    /// The partition as it was noted last; `None` where nothing usable stands there. Asks until
-    /// there is an answer, for without one work would be done again, or not at all; and while the
-    /// log has gone back behind what was noted, for to go on there would be to do what is not due
-    /// and to leave out what is.
+    /// Returns the partition's last saved checkpoint; `None` if nothing usable is stored. Retries
+    /// until there is an answer, since without one work would be done again, or not at all; also
+    /// while the log has gone back to before the checkpoint, since resuming there would do what is
+    /// not due and leave out what is.
     pub(crate) async fn read(&self, partition: u16) -> Option<T> {
         let (kind, feed) = (self.kind.name(), self.kind.log());
         loop {
@@ -127,7 +127,7 @@ impl<T: Checkpoint> Checkpoints<T> {
         stored(checkpoint, self.epoch())
     }
 
-    /// Writes one; where that fails, the one before stays.
+    /// Writes a checkpoint; if that fails, the previous one stays.
     async fn put(&self, partition: u16, stored: Vec<u8>) -> Result<(), String> {
         let bytes = stored.len();
         if bytes > MAX_BYTES {
@@ -158,7 +158,7 @@ fn taken<T: Checkpoint>(
     T::new(through, body).ok_or(Unusable::Damaged)
 }
 
-/// What the parts of the runner try their checkpoints with.
+/// Test helpers for the checkpoints of the runner's parts.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::{Checkpoint, Kind, before};

@@ -1,10 +1,9 @@
 //! Trigger events become durable runs; every event is pushed to sockets and webhook receivers.
 //!
-//! Five parts that know nothing of each other follow the log: [`runs`] and their
-//! [`runs::triggers`], [`webhooks`], [`geofence`] and [`live`]. They only share the [`leases`] by
-//! which several processes divide the work, the `checkpoints` from which it goes on, what is known
-//! of [`people`], and the client for [`targets`] that users name. Whatever one of them does that
-//! others must know, it appends.
+//! Five independent parts follow the log: [`runs`] and their [`runs::triggers`], [`webhooks`],
+//! [`geofence`] and [`live`]. They share only the [`leases`] that divide the work between
+//! processes, the `checkpoints` they resume from, the directory of [`people`], and the client for
+//! [`targets`] that users name. Whatever one of them does that others must know, it appends.
 
 mod checkpoints;
 pub mod geofence;
@@ -38,27 +37,27 @@ use task::Task;
 
 pub use settings::RunnerSettings;
 
-/// The pause before a part that failed begins again.
+/// The pause before a failed part is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What the runner stands on.
+/// Dependencies of the runner.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The event log.
     pub log: EventLog,
     /// Who may listen.
     pub access: Access,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How it works.
+    /// The settings.
     pub settings: RunnerSettings,
-    /// Where it says whether it works.
+    /// Where the runner reports whether it works.
     pub readiness: Readiness,
     /// Ports of Waypost's own servers, see [`targets::own_ports`].
     pub own_ports: Vec<u16>,
 }
 
-/// Why the runner could not begin or ended.
+/// Why the runner could not start or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The log does not answer.
@@ -89,7 +88,7 @@ pub struct Runner {
     tails: Tails,
 }
 
-/// Makes a runner; sockets are served from here on, events are handed out once it runs.
+/// Creates a runner. Sockets are served from here on, events are delivered once it runs.
 pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     let Dependencies {
         log,
@@ -103,7 +102,7 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     let open_runs = runs::OpenRuns::at_most(settings.runs.open.per_organization);
     let targets = Targets::new(settings.targets, own_ports)?;
     let (live, tails) = Live::start(log.clone(), access, clock, settings.sockets).await?;
-    // The last, as what is owned waits until this runs.
+    // Last, since owned partitions wait until the runner runs.
     let group = Group::join(&log, settings.runs.lease).await?;
     Ok(Runner {
         dependencies,
@@ -125,8 +124,8 @@ impl Runner {
     /// Carries out runs, delivers webhooks and feeds sockets until `shutdown`.
     ///
     /// # Errors
-    /// Where the log cannot be followed for sockets, which would hide a loss from them. Runs and
-    /// webhooks begin again after any fault.
+    /// If the log cannot be followed for sockets, which would hide a loss from them. Runs and
+    /// webhooks are restarted after any fault.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let stop = shutdown.child_token();
         let delivering = self.announce_webhooks();
@@ -137,10 +136,10 @@ impl Runner {
                 shown(&delivering, delivery).await
             }
         };
-        // Nothing of what others do stands still while steps under way may end: these are waited for
-        // first, and everything is given up together.
+        // The other parts keep working while running steps finish: these are awaited first, and
+        // everything is given up together.
         let last = CancellationToken::new();
-        // Each in a task of its own: whoever has much to do holds up nobody else.
+        // Each in its own task, so that a busy part does not hold up the others.
         let runs = keep_up("runs", runs::run, self.runs(), &stop);
         let others = [
             keep_up("triggers", triggers::run, self.triggers(), &last),
@@ -230,7 +229,7 @@ impl Runner {
     }
 }
 
-/// Shows by `at_work` how long a part is.
+/// Sets `at_work` while a part runs.
 async fn shown<T>(at_work: &AtomicBool, part: impl Future<Output = T>) -> T {
     at_work.store(true, Ordering::Relaxed);
     let ended = part.await;
@@ -238,7 +237,7 @@ async fn shown<T>(at_work: &AtomicBool, part: impl Future<Output = T>) -> T {
     ended
 }
 
-/// Begins a part again whenever it fails, until `shutdown`.
+/// Restarts a part whenever it fails, until `shutdown`.
 fn keep_up<D, F, E>(
     name: &'static str,
     run: impl Fn(D, CancellationToken) -> F + Send + 'static,

@@ -1,4 +1,4 @@
-//! Waiting for the log where nothing can be done without it.
+//! Waits for the log where no work is possible without it.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// How long the log is let rest when it does not answer.
+/// The first pause when the log does not answer.
 const PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Asks the log until it answers; `waits` tells which errors pass with time.
+/// Retries until the log answers; `waits` says which errors are temporary.
 pub(crate) async fn retry_while<T, E, F>(
     mut ask: impl FnMut() -> F,
     waits: impl Fn(&E) -> bool,

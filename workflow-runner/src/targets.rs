@@ -1,10 +1,9 @@
 //! The client for addresses that users name: HTTP steps and webhooks.
 //!
-//! Nobody may use Waypost to reach into the operator's own network, but for the ranges that the
-//! operator names. A name is judged by the
-//! addresses it has at the moment it is dialled, within the client's own resolver, so that what
-//! was checked is what is dialled; addresses without a name are judged before. Redirects are not
-//! followed and no proxy is used: either would be a way around.
+//! Nobody may use Waypost to reach into the operator's own network, except for the ranges that the
+//! operator names. A name is judged by its addresses at the time it is dialled, within the client's
+//! own resolver, so that the checked addresses are the ones dialled; addresses without a name are
+//! judged before. Redirects are not followed and no proxy is used: either would be a way around.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,11 +19,11 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response};
 use url::Url;
 
-/// How Waypost names itself to those it calls.
+/// The user agent of Waypost's calls.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Shorter than the usual servers' own, so that a kept connection is seldom one they just closed.
+/// Shorter than most servers' own, so that a kept connection is rarely one they just closed.
 const IDLE: Duration = Duration::from_secs(30);
 /// As many as the calls of one batch of runs: a connection costs both sides more than a call.
 const IDLE_PER_HOST: usize = 512;
@@ -47,7 +46,7 @@ pub struct TargetSettings {
     pub open: Ranges,
 }
 
-/// The ports of Waypost's own servers: those of its log and its database's.
+/// The ports of Waypost's own servers: those of its log and its database.
 pub fn own_ports(log: &EventLog, database: u16) -> Vec<u16> {
     let mut ports = log.server_ports();
     ports.push(database);
@@ -57,10 +56,10 @@ pub fn own_ports(log: &EventLog, database: u16) -> Vec<u16> {
 /// Why an address is not called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// It is no address that can be called.
+    /// The address cannot be called.
     #[error("the address {0}")]
     Malformed(String),
-    /// It leads where nobody may call.
+    /// Calling the address is not allowed.
     #[error(transparent)]
     Refused(#[from] target::Refused),
 }
@@ -82,8 +81,8 @@ struct Guarded {
 }
 
 impl Targets {
-    /// Makes the client. Whatever is open, no private address is called at one of `own_ports`: the
-    /// log and the database are for Waypost alone.
+    /// Creates the client. Whatever ranges are open, no private address is called at one of
+    /// `own_ports`: the log and the database are for Waypost alone.
     pub fn new(settings: TargetSettings, own_ports: Vec<u16>) -> Result<Self, reqwest::Error> {
         Self::resolving(settings, own_ports, SystemNames)
     }
@@ -93,7 +92,7 @@ impl Targets {
         own_ports: Vec<u16>,
         names: impl Names,
     ) -> Result<Self, reqwest::Error> {
-        // Another part of the process may have chosen the provider already: it is the same one.
+        // Another part of the process may have installed the provider already: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
             open: Guarded::new(settings.open, names.clone())?,
@@ -102,7 +101,7 @@ impl Targets {
         })
     }
 
-    /// Begins a request to an address, unless it is one that must not be called.
+    /// Starts a request to an address, unless it must not be called.
     pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, TargetError> {
         let url = domain::webhook::check_url(address).map_err(TargetError::Malformed)?;
         let own = url.port_or_known_default();
@@ -127,8 +126,8 @@ impl Guarded {
         Ok(Self { client, ranges })
     }
 
-    /// Judges an address as far as that can be done before it is dialled; no resolver is asked
-    /// about one without a name.
+    /// Judges an address as far as possible before it is dialled; addresses without a name do not
+    /// go through the resolver.
     fn check(&self, url: &Url) -> Result<(), target::Refused> {
         url.host()
             .map_or(Ok(()), |host| target::check_host(&host, &self.ranges))
@@ -153,7 +152,7 @@ trait Names: Clone + Send + Sync + 'static {
     fn find(&self, name: String) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
-/// As the system finds them.
+/// Uses the system's resolver.
 #[derive(Clone)]
 struct SystemNames;
 
@@ -195,7 +194,7 @@ fn allowed(
     }
 }
 
-/// What went wrong with a call, in words that hold neither the address nor what was sent.
+/// Describes what went wrong with a call, without the address or what was sent.
 pub fn reason(error: &reqwest::Error) -> String {
     let innermost = innermost(error);
     if error.is_timeout() {
@@ -223,16 +222,16 @@ fn innermost(error: &reqwest::Error) -> String {
     innermost.to_string()
 }
 
-/// The beginning of an answer's body.
+/// The beginning of a response body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
-    /// At most as many bytes as were asked for.
+    /// At most the requested number of bytes.
     pub bytes: Bytes,
     /// Whether there was more.
     pub truncated: bool,
 }
 
-/// Reads a body up to `max` bytes; what lies behind them is left unread.
+/// Reads a body up to `max` bytes; the rest is left unread.
 pub async fn read_body(mut response: Response, max: usize) -> Result<Body, reqwest::Error> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = response.chunk().await? {

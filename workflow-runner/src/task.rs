@@ -1,4 +1,4 @@
-//! A task that somebody waits for.
+//! A background task whose owner waits for it.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio_util::task::AbortOnDropHandle;
 
-/// A future that goes on by itself while its owner does something else, and ends with its owner. What
-/// holds something that others wait for, or keeps time, must not stand still in the hands of
-/// somebody who is busy.
+/// A future that runs in the background while its owner does something else, and ends with its
+/// owner. Code that holds something others wait for, or keeps time, must not stall because its
+/// owner is busy.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Task<T>(AbortOnDropHandle<T>);
@@ -23,13 +23,13 @@ impl<T: Send + 'static> Task<T> {
 impl<T> Future for Task<T> {
     type Output = T;
 
-    /// A panic goes on in whoever waits.
+    /// A panic of the task continues in the waiting caller.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         match ready!(Pin::new(&mut self.0).poll(cx)) {
             Ok(done) => Poll::Ready(done),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime ends, and whoever waits with it.
+                // The runtime is shutting down, and the waiting caller with it.
                 Err(_) => Poll::Pending,
             },
         }

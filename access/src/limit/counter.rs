@@ -21,24 +21,24 @@ pub struct Counter {
 struct CounterState {
     usage: Use,
     pace: Pace,
-    /// When `usage` was last seen; without meaning before that.
+    /// When `usage` was last seen; meaningless before that.
     seen_at: Instant,
     prepaid: Option<Prepaid>,
-    /// What was paid for ahead, has not been used and is not given back yet.
+    /// Prepaid checks that were not used and have not been given back yet.
     unspent: Vec<Late>,
     refused: Option<Refused>,
-    /// Whether the counter is on the list of those that have something to write.
+    /// Whether the counter is on the list of counters with something to write.
     listed: bool,
-    /// Whether it is on the list of those whose prepaid checks have to be settled.
+    /// Whether it is on the list of counters whose prepaid checks have to be settled.
     settling: bool,
 }
 
-/// What the database decided about checks of a counter that were asked for together.
+/// The database's decision on checks of a counter that were requested together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
-    /// How many were admitted.
+    /// The number of admitted checks.
     pub(super) admitted: u64,
-    /// How the counter stands after that.
+    /// The state of the counter after that.
     pub(super) standing: Standing,
 }
 
@@ -47,18 +47,18 @@ pub(super) struct Verdict {
 pub(super) enum Owed {
     /// It was counted alone.
     Used(Late),
-    /// It was paid for ahead and not used.
+    /// It was prepaid and not used.
     Unspent(Late),
 }
 
-/// A refusal by the database. Until its time has come the answer to the same request stays the
-/// same, but for what other processes give back: so after a moment it is asked for again.
+/// A refusal by the database. Until its retry time the answer to the same request stays the same,
+/// except for what other processes give back, so after a moment the database is asked again.
 struct Refused {
     quota: u64,
     cost: u64,
     standing: Standing,
     retry_at: u64,
-    /// The decision was made between these two moments.
+    /// The database decided between these two moments.
     asked: Instant,
     answered: Instant,
 }
@@ -102,7 +102,7 @@ impl Counter {
         self.window
     }
 
-    /// Decides without asking anyone: admits what has been paid for, and refuses while an earlier
+    /// Decides without the database: admits what has been paid for, and refuses while an earlier
     /// refusal still holds.
     pub(super) fn decide_at_once(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
         let mut known = self.known();
@@ -118,7 +118,7 @@ impl Counter {
         Some(self.decision(quota, &standing))
     }
 
-    /// What to pay for ahead, along with checks that ask.
+    /// Returns what to prepay along with waiting checks.
     pub(super) fn ahead(&self, now: Instant, quota: u64, cost: u64) -> Ahead {
         let known = &mut *self.known();
         match known.usage.seen() {
@@ -130,9 +130,9 @@ impl Counter {
         }
     }
 
-    /// Takes note of what the database decided about `waiting` checks and those `ahead`, asked at
-    /// `asked`. Says whether the counter has to be put on the list of those whose prepaid
-    /// checks have to be settled.
+    /// Records the database's decision on `waiting` checks and those `ahead`, requested at `asked`.
+    /// Returns whether the counter has to be put on the list of counters whose prepaid checks have
+    /// to be settled.
     pub(super) fn see(
         &self,
         verdict: &Verdict,
@@ -176,8 +176,8 @@ impl Counter {
         to_list
     }
 
-    /// Ends what was paid for ahead once its time is over by the `database`'s time; without one,
-    /// at once. Says whether that is done.
+    /// Ends prepaid checks once their time is over by the `database`'s clock; without one, at once.
+    /// Returns whether that is done.
     pub(super) fn settle(&self, database: Option<f64>) -> bool {
         let known = &mut *self.known();
         let is_over = |prepaid: &Prepaid| database.is_none_or(|now| prepaid.is_over(now));
@@ -188,8 +188,8 @@ impl Counter {
         !known.settling
     }
 
-    /// Decides without the database. Says too whether the counter has to be put on the list of
-    /// those that have something to write.
+    /// Decides without the database. Also returns whether the counter has to be put on the list of
+    /// counters with something to write.
     pub(super) fn decide_alone(&self, now: f64, quota: u64, cost: u64) -> (Decision, bool) {
         let mut known = self.known();
         let standing = known.usage.decide_alone(self.window, now, quota, cost);
@@ -199,9 +199,9 @@ impl Counter {
         (self.decision(quota, &standing), to_list)
     }
 
-    /// What waits to be written, taken off the list. What was used counts on until it is written.
-    /// What was not spent is told once only: given back twice, it would let too much through;
-    /// given back never, it only counts until its window ends.
+    /// Returns what has to be written, and takes the counter off the list. Use counts until it is
+    /// written. Unspent checks are returned only once: given back twice, they would let too much
+    /// through; never given back, they only count until their window ends.
     pub(super) fn take_up(&self) -> Vec<Owed> {
         let known = &mut *self.known();
         known.listed = false;
@@ -210,15 +210,14 @@ impl Counter {
         used.chain(unspent).collect()
     }
 
-    /// Takes note of what has been written.
+    /// Records what has been written.
     pub(super) fn wrote(&self, written: Owed, now: f64) {
         if let Owed::Used(late) = written {
             self.known().usage.wrote(late, now);
         }
     }
 
-    /// Whether the counter owes something and is not on the list of those that do; then it has to
-    /// be put there.
+    /// Whether the counter owes something and is not on the list yet; then it has to be put there.
     pub(super) fn to_list(&self) -> bool {
         let known = &mut *self.known();
         let owes = !known.usage.late().is_empty() || !known.unspent.is_empty();
@@ -227,7 +226,7 @@ impl Counter {
         to_list
     }
 
-    /// Says how a counter stands the way answers do.
+    /// Converts a counter's state to a decision.
     pub(super) fn decision(&self, quota: u64, standing: &Standing) -> Decision {
         let until = |second: u64| seconds_until(second, standing.decided);
         Decision {
@@ -277,7 +276,7 @@ impl CounterState {
     }
 }
 
-/// Whole seconds, rounded up, and at least one: a client that waits so long is not too early.
+/// Whole seconds, rounded up, and at least one: a client that waits this long is not too early.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! What a check found, and how an answer says so.
+//! The outcome of a check, and how a response reports it.
 
 use axum::http::{HeaderName, HeaderValue};
 use service::RequestContext;
@@ -20,7 +20,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The name that answers carry.
+    /// The name in response headers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hourly => "hourly",
@@ -31,16 +31,16 @@ impl Policy {
     }
 }
 
-/// Whether a request fits into its limit, and how things stand after it.
+/// Whether a request fits into its limit, and the state of the limit after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The limit that was asked.
+    /// The limit that was checked.
     pub policy: Policy,
-    /// What it allows in its window.
+    /// The quota in its window.
     pub quota: u64,
     /// The window in seconds.
     pub window: u64,
-    /// What is left.
+    /// The rest of the quota.
     pub remaining: u64,
     /// Seconds until more is left.
     pub reset: u64,
@@ -50,12 +50,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether the request may go on.
+    /// Whether the request may proceed.
     pub const fn admitted(&self) -> bool {
         self.retry_after.is_none()
     }
 
-    /// Puts the fields of the IETF draft on the answer to this request, whatever it will be.
+    /// Adds the fields of the IETF draft to the response to this request, whatever it will be.
     pub fn announce(&self, request: &RequestContext) {
         let name = self.policy.name();
         let policy = format!("\"{name}\";q={};w={}", self.quota, self.window);

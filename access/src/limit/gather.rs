@@ -1,4 +1,4 @@
-//! Putting checks together that wait at the same time.
+//! Groups checks that wait at the same time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub(super) struct Waiting {
     pub(super) answer: oneshot::Sender<Decision>,
 }
 
-/// Checks that are decided in one statement: what they cost and their window are the same.
+/// Checks that are decided in one statement: they have the same cost and window.
 #[derive(Debug)]
 pub(super) struct Flush {
-    /// When it was put together: the database decides after this moment.
+    /// When it was gathered: the database decides after this moment.
     pub(super) asked: Instant,
     pub(super) window: Window,
     pub(super) cost: u64,
-    /// Each counter stands here once.
+    /// Each counter occurs once.
     pub(super) groups: Vec<Group>,
 }
 
@@ -40,20 +40,20 @@ pub(super) struct Group {
     pub(super) counter: Arc<Counter>,
     pub(super) quota: u64,
     pub(super) answers: Vec<oneshot::Sender<Decision>>,
-    /// What is paid for along with these.
+    /// Checks prepaid along with these.
     pub(super) ahead: Ahead,
 }
 
-/// What has been done about a counter while gathering.
+/// What has been done with a counter while gathering.
 enum Met {
     Taken(usize),
-    /// One of its checks waits for a later flush, and so does all that came after it: a small
-    /// request must not overtake a large one for ever.
+    /// One of its checks waits for a later flush, and so do all that came after it: small requests
+    /// must not overtake a large one forever.
     Left,
 }
 
-/// Takes what goes together with the first check; the rest stays in `waiting` for later flushes.
-/// What has been paid for meanwhile is answered.
+/// Takes the checks that can be decided with the first one; the rest stays in `waiting` for later
+/// flushes. Checks that have been paid for meanwhile are answered.
 pub(super) fn gather(waiting: &mut Vec<Waiting>, now: Instant) -> Option<Flush> {
     let first = waiting.first()?;
     let mut flush = Flush {
@@ -75,13 +75,13 @@ pub(super) fn gather(waiting: &mut Vec<Waiting>, now: Instant) -> Option<Flush> 
 }
 
 impl Flush {
-    /// Takes a check, or gives it back where it does not go along.
+    /// Takes a check, or returns it if it cannot be part of this flush.
     fn take(&mut self, check: Waiting, met: &mut HashMap<Arc<str>, Met>) -> Result<(), Waiting> {
         if check.cost != self.cost || check.counter.window() != self.window {
             return Err(check);
         }
         if let Some(decision) = check.counter.spend(self.asked, check.quota, check.cost) {
-            // Whoever went away meanwhile is counted all the same: it asked.
+            // A caller that has gone away is still counted: it asked.
             let _ = check.answer.send(decision);
             return Ok(());
         }

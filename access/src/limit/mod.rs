@@ -1,8 +1,8 @@
 //! Limits: exact over any number of processes, for the price of a shared round trip.
 //!
-//! Checks that wait are gathered and decided together in Postgres (function `admit`), on its
-//! clock. While Postgres is away, each process goes on with the use it last saw and its own
-//! counts, which are written back when Postgres is there again.
+//! Checks that wait are gathered and decided together in Postgres (function `admit`), on its clock.
+//! While Postgres is unavailable, each process continues with the use it last saw and its own
+//! counts, which are written back when Postgres is available again.
 
 mod counter;
 mod decision;
@@ -28,7 +28,7 @@ use gather::Waiting;
 use outage::Outage;
 use postgres::Server;
 
-/// Checks that may wait at once; more than any number of connections that one process serves.
+/// Checks that may wait at once; more than the connections that one process serves.
 const QUEUE: usize = 65_536;
 
 /// Decides which requests still fit into their limits. Clones are the same limiter.
@@ -56,8 +56,8 @@ impl Limiter {
         }
     }
 
-    /// The counter of a caller under a policy. A caller has one counter for each policy; two of
-    /// the same name know less of each other than one.
+    /// The counter of a caller under a policy. A caller has one counter for each policy; two of the
+    /// same name each know less than one would.
     pub fn counter(&self, policy: Policy, caller: &str) -> Counter {
         let (span, fixed) = match policy {
             Policy::Minute => (self.settings.minute, true),
@@ -72,7 +72,7 @@ impl Limiter {
     }
 
     /// Counts `cost` against a counter if it fits as a whole under `quota`. A cost above the quota
-    /// never fits: whoever offers one says so before asking.
+    /// never fits: the caller has to report that before asking.
     pub async fn check(&self, counter: &Arc<Counter>, quota: u32, cost: u32) -> Decision {
         let (quota, cost) = (u64::from(quota), u64::from(cost.max(1)));
         if let Some(decision) = counter.decide_at_once(Instant::now(), quota, cost) {
@@ -95,7 +95,7 @@ impl Limiter {
         self.outage.decide(counter, quota, cost)
     }
 
-    /// Why this process counts alone at the moment, if it does.
+    /// Why this process currently counts alone, if it does.
     pub fn outage(&self) -> Option<String> {
         self.outage.reason()
     }

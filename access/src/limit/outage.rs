@@ -1,5 +1,5 @@
-//! Going on while Postgres is away, and making up for it afterwards; giving back what was paid for
-//! ahead and not used.
+//! Counts alone while Postgres is unavailable, and writes the counts back afterwards; gives back
+//! prepaid checks that were not used.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,17 +17,17 @@ use super::postgres::{self, Away, Server};
 /// Debts written in one statement.
 const WRITTEN_AT_ONCE: usize = 1_000;
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// How soon after its last second what was not spent is given back.
+/// How soon after their last second unspent checks are given back.
 const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
-/// Whether Postgres is away, and what has to be written once it is back.
+/// Whether Postgres is unavailable, and what has to be written once it is back.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     on: AtomicBool,
     reason: Mutex<Option<String>>,
-    /// Counters with something that is not written; each stands here once.
+    /// Counters with something to write; each is listed once.
     listed: Mutex<Vec<Arc<Counter>>>,
-    /// Counters with checks that are paid for; each stands here once.
+    /// Counters with prepaid checks; each is listed once.
     prepaid: Mutex<Vec<Arc<Counter>>>,
     /// The database's time as last seen, and when that was.
     time: Mutex<Option<(f64, Instant)>>,
@@ -89,19 +89,19 @@ impl Outage {
         let (decision, to_list) = counter.decide_alone(self.now(), quota, cost);
         if to_list {
             locked(&self.listed).push(counter.clone());
-            // The outage may have ended since it was looked at: then nobody else would write this.
+            // The outage may have ended since it was checked: then nothing else would write this.
             self.work.notify_one();
         }
         decision
     }
 
-    /// Keeps in mind that checks of a counter are paid for.
+    /// Remembers that a counter has prepaid checks.
     pub(super) fn settle_later(&self, counter: &Arc<Counter>) {
         locked(&self.prepaid).push(counter.clone());
     }
 
-    /// Lists what was paid for ahead and not used where the time to use it is over, or everywhere
-    /// (`all`). Says whether there is anything.
+    /// Lists unused prepaid checks whose time is over, or all of them (`all`). Returns whether
+    /// there is anything to write.
     fn settle(&self, all: bool) -> bool {
         let now = (!all).then(|| self.now());
         let prepaid = std::mem::take(&mut *locked(&self.prepaid));
@@ -157,8 +157,8 @@ impl Outage {
     }
 }
 
-/// Tries Postgres again during an outage, writes back what was counted alone, gives back what was
-/// paid for ahead and not used, and sweeps away counters that nobody uses.
+/// Tries Postgres again during an outage, writes back what was counted alone, gives back unused
+/// prepaid checks, and deletes unused counters.
 pub(super) async fn keep_house(
     outage: Arc<Outage>,
     server: Server,

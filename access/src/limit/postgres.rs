@@ -13,10 +13,10 @@ use super::gather::{Flush, Group};
 use super::use_of::{Standing, Window};
 use crate::LimitSettings;
 
-/// Counters that one statement sweeps away.
+/// Counters that one statement deletes.
 const SWEPT_AT_ONCE: i64 = 1_000;
 
-/// Where the counts are, and how long to wait for it.
+/// The database that holds the counts, and how long to wait for it.
 #[derive(Clone)]
 pub(super) struct Server {
     options: Arc<PgConnectOptions>,
@@ -35,8 +35,8 @@ pub(super) enum Away {
 impl Server {
     pub(super) fn of(pool: &PgPool, settings: &LimitSettings) -> Self {
         let flush = if settings.flush { "on" } else { "off" };
-        // The statements touch few rows by primary key, whatever the statistics of the moment
-        // say; plans made for each call would cost more than the calls.
+        // The statements touch few rows by primary key, whatever the current statistics say.
+        // Planning each call would cost more than the call.
         let options = PgConnectOptions::clone(&pool.connect_options())
             .application_name("waypost limits")
             .options([
@@ -54,8 +54,8 @@ impl Server {
         }
     }
 
-    /// Runs a statement on a kept connection, or on a new one where there is none. After a failure
-    /// none is kept: nobody knows what still comes over it.
+    /// Runs a statement on a kept connection, or on a new one if there is none. After a failure
+    /// none is kept: it is unknown what still arrives on it.
     pub(super) async fn ask<T>(
         &self,
         kept: &mut Option<PgConnection>,
@@ -78,13 +78,14 @@ impl Server {
 }
 
 impl Away {
-    /// Whether the connection broke, which says little of the server if it was an old one.
+    /// Whether the connection broke, which says little about the server if it was an old one.
     pub(super) fn is_broken_connection(&self) -> bool {
         matches!(self, Self::Failed(error) if is_unavailable(error))
     }
 }
 
-/// Decides about a flush in one round trip: the place of each group and its verdict, in any order.
+/// Decides a flush in one round trip. Returns the place of each group and its verdict, in any
+/// order.
 pub(super) async fn admit(
     connection: &mut PgConnection,
     flush: &Flush,
@@ -128,7 +129,7 @@ pub(super) async fn admit(
     Ok(verdicts.collect())
 }
 
-/// Writes what is owed about counters of one window.
+/// Writes what counters of one window owe.
 pub(super) async fn count_back(
     connection: &mut PgConnection,
     window: Window,
@@ -155,7 +156,7 @@ pub(super) async fn count_back(
     Ok(())
 }
 
-/// Makes sure that decisions can be made again; answers the database's time.
+/// Checks that decisions can be made again. Returns the database's time.
 pub(super) async fn probe(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
     let nothing = Flush {
         asked: Instant::now(),
@@ -174,7 +175,7 @@ pub(super) async fn probe(connection: &mut PgConnection) -> Result<f64, sqlx::Er
     .await
 }
 
-/// Removes counters that nobody uses any more. Says whether there may be more of them.
+/// Removes counters that are no longer used. Returns whether there may be more of them.
 pub(super) async fn sweep(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let swept = sqlx::query_scalar!("SELECT sweep_limits($1)", SWEPT_AT_ONCE)
         .fetch_one(connection)

@@ -1,8 +1,8 @@
-//! Checks paid for ahead. A counter that is asked often asks the database for the next seconds at
-//! once, and what comes in them needs no round trip; pure, with time passed in.
+//! Prepaid checks. A busy counter asks the database for the next seconds at once, and checks in
+//! them need no round trip. Pure, with time passed in.
 //!
-//! What is paid for counts as used from then on, and under the last second in which it can be
-//! spent: so no window ever holds more than its quota. What is left then is given back.
+//! Prepaid checks count as used from then on, under the last second in which they can be spent, so
+//! no window ever holds more than its quota. What is left then is given back.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use tokio::time::Instant;
 
 use super::use_of::{Late, Standing, Window, second_of};
 
-/// A counter is asked often with so many checks in a second.
+/// A counter with this many checks in a second is busy.
 const OFTEN: u64 = 2;
-/// At most this share of what is left is paid for ahead: who comes close to the quota pays each
-/// check by itself, so that nobody is refused for what another process then gives back.
+/// At most this share of what is left is prepaid: a caller close to the quota pays for each check
+/// separately, so that no caller is refused because of what another process then gives back.
 const SHARE: u64 = 64;
 
-/// What is paid for along with checks that ask.
+/// Checks prepaid along with waiting ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ahead {
     /// Checks that have not come yet.
     pub(super) checks: u64,
-    /// Whole seconds behind the present one in which they may come as well.
+    /// Whole seconds after the current one in which they may come as well.
     pub(super) seconds: u64,
 }
 
-/// How many checks come in a second.
+/// Measures the checks per second.
 #[derive(Debug)]
 pub(super) struct Pace {
     since: Instant,
@@ -42,7 +42,7 @@ impl Pace {
         }
     }
 
-    /// Takes note of a check.
+    /// Counts a check.
     pub(super) fn count(&mut self, now: Instant) {
         self.turn(now);
         self.count += 1;
@@ -58,7 +58,8 @@ impl Pace {
         (self.since, self.count) = (now, 0);
     }
 
-    /// What to pay for ahead under `quota`, as a counter stood when it was last seen, so long ago.
+    /// What to prepay under `quota`, given a counter's state when it was last seen, `ago` before
+    /// now.
     pub(super) fn ahead(
         &mut self,
         now: Instant,
@@ -82,7 +83,7 @@ impl Pace {
         )]
         let expected = (lately as f64 * (rest_of_second + seconds as f64)) as u64;
         let checks = expected.min(quota.saturating_sub(seen.used) / SHARE);
-        // Who pays for none has no reason to be counted under a later second.
+        // Without prepaid checks there is no reason to count under a later second.
         let seconds = if checks > 0 { seconds } else { 0 };
         Ahead { checks, seconds }
     }
@@ -95,15 +96,15 @@ pub(super) struct Prepaid {
     /// The second under which they count: the last in which they can be spent.
     pub(super) second: u64,
     pub(super) quota: u64,
-    /// How the counter stood when they were paid for, they themselves included.
+    /// The state of the counter when they were paid for, including them.
     pub(super) standing: Standing,
-    /// That was between these two moments.
+    /// They were paid for between these two moments.
     pub(super) asked: Instant,
     pub(super) answered: Instant,
 }
 
 impl Prepaid {
-    /// Takes one, if there still is one; says how the counter stands after it.
+    /// Takes one if any is left. Returns the state of the counter after it.
     pub(super) fn spend(&mut self, now: Instant, quota: u64) -> Option<Standing> {
         let latest = self.standing.decided + (now - self.asked).as_secs_f64();
         if self.left == 0 || self.quota != quota || second_of(latest) > self.second {
@@ -117,12 +118,12 @@ impl Prepaid {
         })
     }
 
-    /// Whether their time is over, by the database's.
+    /// Whether their time is over, by the database's clock.
     pub(super) fn is_over(&self, database: f64) -> bool {
         second_of(database) > self.second
     }
 
-    /// What is to be given back.
+    /// Returns what has to be given back.
     pub(super) fn unspent(self) -> Option<Late> {
         (self.left > 0).then_some(Late {
             second: self.second,
@@ -152,7 +153,8 @@ mod tests {
         Standing::of(used, START + after)
     }
 
-    /// So many of a quota of 100, for the second of the decision and some behind it.
+    /// `left` checks of a quota of 100, for the second of the decision and `ahead` seconds after
+    /// it.
     fn prepaid(
         left: u64,
         ahead: u64,
@@ -210,8 +212,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is spent has been paid for and counts under no second before that in which it is
-        /// spent, wherever between question and answer the decision fell; the rest is given back.
+        /// Every spent check has been paid for and counts under no second before the one in which
+        /// it is spent, wherever between request and response the decision fell. The rest is given
+        /// back.
         #[test]
         fn what_is_spent_never_counts_for_too_short(
             paid in 1..20_u64,

@@ -2,8 +2,8 @@
 //!
 //! Times are the database's, in seconds since 1970; `f64` holds them to the microsecond.
 
-/// Whole seconds that are paid for ahead at most, and at most this share of a rolling window: by so
-/// much its uses may count longer than they must.
+/// The most whole seconds that are prepaid, and the largest share of a rolling window: its uses may
+/// count longer than they must by that much.
 const AHEAD: u64 = 3;
 const SHARE_AHEAD: u64 = 1_000;
 
@@ -11,7 +11,7 @@ const SHARE_AHEAD: u64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Window {
     pub(super) span: u64,
-    /// Whether it begins at whole multiples of its span; else it rolls.
+    /// Whether it starts at whole multiples of its span; otherwise it rolls.
     pub(super) fixed: bool,
 }
 
@@ -25,7 +25,7 @@ impl Window {
         }
     }
 
-    /// For how many whole seconds behind the present one checks may be paid for.
+    /// For how many whole seconds after the current one checks may be prepaid.
     pub(super) fn ahead(self) -> u64 {
         if self.fixed {
             0
@@ -34,23 +34,23 @@ impl Window {
         }
     }
 
-    /// Seconds that are kept as one while this process counts alone, so that an outage of any
+    /// Seconds that are merged into one while this process counts alone, so that an outage of any
     /// length takes bounded memory.
     fn grain(self) -> u64 {
         (self.span / 60).max(1)
     }
 }
 
-/// How a counter stands after a decision.
+/// The state of a counter after a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Standing {
-    /// All that counts.
+    /// The use that counts.
     pub(super) used: u64,
-    /// When that begins to shrink.
+    /// When it starts to shrink.
     pub(super) eases_at: u64,
-    /// Of a refusal: when it would be an admission.
+    /// Of a refusal: when the check would be admitted.
     pub(super) retry_at: Option<u64>,
-    /// When this was so.
+    /// When this was decided.
     pub(super) decided: f64,
 }
 
@@ -96,18 +96,18 @@ fn is_past(second: u64, now: f64) -> bool {
 }
 
 impl Use {
-    /// Takes note of what the database says.
+    /// Records the state that the database returned.
     pub(super) fn see(&mut self, standing: Standing) {
         self.seen = Some(standing);
     }
 
-    /// How the counter stood when the database last decided, while any of that may still count.
+    /// The state of the counter when the database last decided, while any of it may still count.
     pub(super) fn seen(&self) -> Option<Standing> {
         self.seen
     }
 
     /// Decides without the database: what was last seen counts until all of it must have ended,
-    /// since nobody here knows which second it was used in.
+    /// since this process does not know in which second it was used.
     pub(super) fn decide_alone(
         &mut self,
         window: Window,
@@ -117,7 +117,7 @@ impl Use {
     ) -> Standing {
         self.late
             .retain(|late| !is_past(window.frees(late.second), now));
-        // Some of it may have been paid for ahead.
+        // Some of it may have been prepaid.
         let seen_ends = |seen: &Standing| window.frees(second_of(seen.decided) + window.ahead());
         self.seen = self.seen.filter(|seen| !is_past(seen_ends(seen), now));
 
@@ -147,12 +147,12 @@ impl Use {
         }
     }
 
-    /// What waits to be written.
+    /// Use that has to be written.
     pub(super) fn late(&self) -> &[Late] {
         &self.late
     }
 
-    /// Takes off what has been written; it counts as seen from now on.
+    /// Removes what has been written; it counts as seen from now on.
     pub(super) fn wrote(&mut self, written: Late, now: f64) {
         let mut left = written.used;
         // Its entry may have grown meanwhile, and moved to a later second with it.

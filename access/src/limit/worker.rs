@@ -15,13 +15,13 @@ use super::use_of::Standing;
 /// Checks taken at once.
 const MAX_CHECKS: usize = 8_192;
 
-/// Takes what waits and flushes it, until nobody can ask any more. One flush at a time: while it is
-/// under way the next one gathers, and a second in flight was measured to cost more than it saves.
+/// Flushes waiting checks until no one can ask any more. One flush at a time: the next one gathers
+/// meanwhile, and a second in flight was measured to cost more than it saves.
 pub(super) async fn run(mut queue: mpsc::Receiver<Waiting>, server: Server, outage: Arc<Outage>) {
     let mut connection = None;
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_CHECKS).await > 0 {
-        // Requests come in bursts: those that are about to ask can still come along.
+        // Requests come in bursts: those about to ask can still join.
         tokio::task::yield_now().await;
         while waiting.len() < MAX_CHECKS
             && let Ok(check) = queue.try_recv()
@@ -43,7 +43,7 @@ async fn carry(
     if flush.groups.is_empty() {
         return;
     }
-    // What waited while the outage was found out need not find it out again.
+    // Checks that waited while the outage was detected need not detect it again.
     let verdicts = if outage.is_on() {
         Vec::new()
     } else {
@@ -70,7 +70,7 @@ async fn carry(
     }
 }
 
-/// Asks Postgres; where a kept connection turns out to be dead, once more on a new one.
+/// Asks Postgres, once more on a new connection if the kept one turns out to be dead.
 async fn decide(
     flush: &Flush,
     connection: &mut Option<PgConnection>,
@@ -84,7 +84,7 @@ async fn decide(
     }
 }
 
-/// Tells the checks of a group, the first ones first, as if each had been decided by itself.
+/// Answers the checks of a group in order, as if each had been decided separately.
 fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant, outage: &Outage) {
     let Group {
         counter,
@@ -104,7 +104,7 @@ fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant, outage: &O
             retry_at: verdict.standing.retry_at.filter(|_| !admitted),
             ..verdict.standing
         };
-        // Whoever went away meanwhile is counted all the same: it asked.
+        // A caller that has gone away is still counted: it asked.
         let _ = answer.send(counter.decision(quota, &standing));
     }
 }

@@ -10,27 +10,27 @@ use super::Person;
 use crate::authorized::presented_key;
 use crate::{Access, Api, Refusal};
 
-/// Proof that the request came with an access token in force and fitted into its account's
-/// requests of the hour.
+/// Proof that the request carries a valid access token and is within its account's hourly limit of
+/// requests.
 ///
 /// It is the first argument of its handler, so that a request which fails later is counted too.
 #[derive(Clone, Debug)]
 pub struct AccountToken(pub Person);
 
-/// Proof that the request came with an access token in force. It is not counted: because its
-/// handler counts something else ([`Access::count_positions`]), or because what it asks for is
-/// without limit, as a call for help is.
+/// Proof that the request carries a valid access token. It is not counted: its handler counts
+/// something else ([`Access::count_positions`]), or its operation has no limit, such as a call for
+/// help.
 #[derive(Clone, Debug)]
 pub struct UncountedToken(pub Person);
 
-/// The token of a request that ends it. Where such a request comes again under its
-/// `Idempotency-Key`, because its answer was lost, the token has ended already: it passes, and is
-/// good for nothing but that answer.
+/// The token of a request that ends it. If such a request is repeated under its `Idempotency-Key`
+/// because its response was lost, the token has already ended: it is accepted, but only for that
+/// response.
 #[derive(Clone, Debug)]
 pub struct EndingToken {
-    /// Whose token it is.
+    /// The token's owner.
     pub person: Person,
-    /// Whether it is in force.
+    /// Whether it is still valid.
     pub in_force: bool,
 }
 

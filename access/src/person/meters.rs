@@ -1,4 +1,4 @@
-//! The counters of persons, made when they are first asked for.
+//! The counters of persons, created on first use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use schemas::AccountId;
 
 use crate::limit::{Counter, Limiter, Policy};
 
-/// Counters at hand before those that nobody used are first looked for.
+/// Number of counters at which unused ones are first searched for.
 const FIRST_SWEEP: usize = 4_096;
 
 /// A person's counter lives while it is used: what a process knows of a person's use matters only

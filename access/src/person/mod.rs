@@ -1,7 +1,7 @@
 //! Persons: their access tokens, and how much their tier lets them do in an hour.
 //!
-//! A token is judged without asking anyone: by its signature, its time and what the log says of
-//! its account, which every process folds for itself.
+//! A token is checked locally: by its signature, its expiry and the events of its account, which
+//! every process folds itself.
 
 mod extract;
 mod meters;
@@ -26,20 +26,20 @@ use meters::Meters;
 use standing::{AccountDirectory, Allowance};
 use token::{Claims, Signing};
 
-/// Who is asking: the holder of an access token in force.
+/// The caller: the holder of a valid access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The person's account.
     pub account_id: AccountId,
-    /// The token's own name.
+    /// The token's id.
     pub token_id: TokenId,
-    /// When the token ends by itself.
+    /// When the token expires.
     pub expires_at: DateTime<Utc>,
-    /// How often the password had been changed when the token was made.
+    /// How often the password had been changed when the token was created.
     passwords: u32,
 }
 
-/// What an account may do in an hour.
+/// The hourly limits of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowances {
     /// API requests.
@@ -48,12 +48,12 @@ pub struct Allowances {
     pub locations: u32,
 }
 
-/// A token that was just made.
+/// A newly created token.
 #[derive(Clone)]
 pub struct NewToken {
     /// The token itself.
     pub access_token: String,
-    /// Its life in seconds.
+    /// Its lifetime in seconds.
     pub expires_in: u64,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for NewToken {
     }
 }
 
-/// All that is known of persons.
+/// Everything this process knows of persons.
 pub(crate) struct Persons {
     directory: AccountDirectory,
     vault: Vault,
@@ -73,7 +73,7 @@ pub(crate) struct Persons {
 }
 
 impl Persons {
-    /// What was noted last of persons.
+    /// Restores persons from their last checkpoint.
     pub(crate) async fn noted(
         log: &EventLog,
         settings: PersonSettings,
@@ -90,12 +90,12 @@ impl Persons {
         Ok((persons, checkpoint))
     }
 
-    /// All that is known, to be noted.
+    /// Encodes everything known, to be saved.
     pub(crate) fn encode(&self, encoder: Encoder) -> Result<Vec<u8>, String> {
         self.directory.encode(encoder)
     }
 
-    /// The sequence of the last event of an account that was taken up.
+    /// The sequence of the last account event that was applied.
     pub(crate) fn through(&self) -> u64 {
         self.directory.last_sequence()
     }
@@ -104,7 +104,7 @@ impl Persons {
         self.directory.standing(account).forgotten
     }
 
-    /// Takes up an event of an account.
+    /// Applies an account event.
     pub(crate) fn apply(&self, recorded: &Recorded, now: DateTime<Utc>) {
         if let Event::AccountForgotten(forgotten) = &recorded.event {
             self.vault.let_go(&Owner::Account(forgotten.account_id));
@@ -130,11 +130,11 @@ impl Persons {
 }
 
 impl Access {
-    /// Makes a token. `passwords` says how often the account's password has been changed: tokens
-    /// of an earlier password end.
+    /// Creates a token. `passwords` is how often the account's password has been changed: tokens of
+    /// an earlier password end.
     ///
     /// # Panics
-    /// Where another library than ours signs the tokens of this process.
+    /// If another library than ours signs the tokens of this process.
     pub fn make_token(&self, account: AccountId, token: &TokenId, passwords: u32) -> NewToken {
         let persons = self.persons();
         let now = self.clock().now();
@@ -155,7 +155,7 @@ impl Access {
         }
     }
 
-    /// Whose token this is, if it is in force, without counting anything.
+    /// Returns the owner of a valid token, without counting anything.
     pub fn authenticate_person(&self, presented: &str) -> Result<Person, Refusal> {
         let person = self.recognize_person(presented)?;
         if self.person_is_good(&person) {
@@ -165,8 +165,8 @@ impl Access {
         }
     }
 
-    /// Whose token this is, if it was made here and is not past its time; it may have been ended
-    /// all the same, or its account be gone.
+    /// Returns the owner of a token that was issued here and has not expired; it may still have
+    /// been revoked, or its account be gone.
     fn recognize_person(&self, presented: &str) -> Result<Person, Refusal> {
         let claims = self.persons().signing.verify(presented);
         let person = claims.and_then(|claims| {
@@ -182,9 +182,9 @@ impl Access {
             .ok_or(Refusal::InvalidToken)
     }
 
-    /// Whether the token is still in force: not past its time, not signed out, of the present
-    /// password, of an account that was not forgotten. Cheap, for connections that outlive their
-    /// first request.
+    /// Whether the token is still valid: not expired, not signed out, of the current password and
+    /// of an account that was not forgotten. Cheap, for connections that outlive their first
+    /// request.
     pub fn person_is_good(&self, person: &Person) -> bool {
         let directory = &self.persons().directory;
         let standing = directory.standing(person.account_id);
@@ -194,19 +194,19 @@ impl Access {
             && !directory.is_signed_out(&person.token_id)
     }
 
-    /// The sequence of the last event of an account that this process has taken up: what the log
-    /// says of accounts up to there is in force here.
+    /// The sequence of the last account event that this process has applied: all account events up
+    /// to it are in effect here.
     pub fn accounts_seen(&self) -> u64 {
         self.persons().through()
     }
 
-    /// What an account may do in an hour.
+    /// The hourly limits of an account.
     pub fn allowances(&self, account: AccountId) -> Allowances {
         let persons = self.persons();
         persons.allowances(persons.directory.standing(account).allowance)
     }
 
-    /// Counts a request of a person, and says on its answer how the limit stands.
+    /// Counts a request of a person, and adds the state of the limit to its response.
     pub async fn count_request(
         &self,
         person: &Person,
@@ -217,8 +217,9 @@ impl Access {
             .await
     }
 
-    /// Counts so many positions of a person as a whole, and says on the answer how the limit
-    /// stands. More than [`Allowances::locations`] never fit: that is for the caller to say first.
+    /// Counts the given number of positions of a person as a whole, and adds the state of the limit
+    /// to the response. More than [`Allowances::locations`] never fit: the caller has to report
+    /// that first.
     pub async fn count_positions(
         &self,
         person: &Person,

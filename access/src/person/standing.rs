@@ -1,4 +1,4 @@
-//! How accounts stand, folded from the log: only what differs from the default is kept.
+//! The state of accounts, folded from the log: only what differs from the default is kept.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -9,17 +9,17 @@ use schemas::account::{Tier, TierSet};
 use schemas::{AccountId, Event, Recorded, TokenId};
 use serde::{Deserialize, Serialize};
 
-/// The version of the form in which this is noted. Whoever changes that form, or what events do to
-/// it, counts it up: what another version noted is folded anew.
+/// The version of the checkpoint format. Increment it when changing that format, or what events do
+/// to it: a checkpoint of another version is folded again from the log.
 pub(super) const FORM: u8 = 1;
 
-/// Tokens that were signed out, before those whose time is past are first looked for.
+/// Number of signed-out tokens at which expired ones are first searched for.
 const FIRST_SWEEP: usize = 1_024;
-/// How long they are kept in mind after that: clocks differ, and what one process notes is what
-/// others begin with.
+/// How long they are kept after that: clocks differ, and other processes start from what one
+/// process saves.
 const CLOCKS_APART: TimeDelta = TimeDelta::days(1);
 
-/// What is known of all accounts.
+/// The known state of all accounts.
 #[derive(Default)]
 pub(super) struct AccountDirectory(RwLock<Accounts>);
 
@@ -50,12 +50,12 @@ pub(super) struct Allowance {
 }
 
 impl AccountDirectory {
-    /// One that begins with what was noted.
+    /// Creates a directory that starts from a checkpoint.
     pub(super) fn beginning(accounts: Accounts) -> Self {
         Self(RwLock::new(accounts))
     }
 
-    /// All that is known, to be noted.
+    /// Encodes everything known, to be saved.
     pub(super) fn encode(&self, encoder: Encoder) -> Result<Vec<u8>, String> {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         encoder.encode(accounts.last_sequence, &*accounts)
@@ -75,18 +75,18 @@ impl AccountDirectory {
         accounts.signed_out.contains_key(token)
     }
 
-    /// The sequence of the last event of an account that was taken up.
+    /// The sequence of the last account event that was applied.
     pub(super) fn last_sequence(&self) -> u64 {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         accounts.last_sequence
     }
 
-    /// Takes up an event of an account; the same event twice is the same as once.
+    /// Applies an account event. Applying it twice has no further effect.
     pub(super) fn apply(&self, recorded: &Recorded, now: DateTime<Utc>) {
         let mut accounts = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if recorded.sequence > accounts.last_sequence {
             accounts.last_sequence = recorded.sequence;
-            // By the earlier of two clocks, one of which may run ahead.
+            // Uses the earlier of two clocks, one of which may be ahead.
             let now = now.min(recorded.time);
             accounts.take_up(&recorded.event, now - CLOCKS_APART);
         }
@@ -94,7 +94,7 @@ impl AccountDirectory {
 }
 
 impl Accounts {
-    /// Takes up an event; tokens that ended before `past` are not kept in mind.
+    /// Applies an event; tokens that expired before `past` are not kept.
     fn take_up(&mut self, event: &Event, past: DateTime<Utc>) {
         match event {
             Event::AccountPasswordChanged(changed) => {
@@ -119,7 +119,7 @@ impl Accounts {
         self.standings.entry(account).or_default()
     }
 
-    /// Drops what has ended by itself, whenever there is twice as much as after the last time.
+    /// Drops expired tokens whenever there are twice as many as after the last time.
     fn sweep(&mut self, past: DateTime<Utc>) {
         if self.signed_out.len() < self.sweep_at.max(FIRST_SWEEP) {
             return;
@@ -215,7 +215,8 @@ mod tests {
         assert_eq!(standing.allowance.requests, Some(5));
     }
 
-    /// Signs tokens out, named by the sequences of these events, which end a second after them.
+    /// Signs out tokens that are named by the sequences of these events and expire a second after
+    /// them.
     fn sign_out(directory: &AccountDirectory, sequences: Range<u64>, at: DateTime<Utc>) {
         for sequence in sequences {
             let event = signed_out(&sequence.to_string(), at + TimeDelta::seconds(1));
@@ -271,7 +272,7 @@ mod tests {
         assert!(begun.is_signed_out(&TokenId::from("token")));
     }
 
-    /// Whoever has to change this counts [`FORM`] up.
+    /// Increment [`FORM`] when this has to change.
     #[test]
     fn the_form_is_the_one_of_its_version() {
         let directory = AccountDirectory::default();

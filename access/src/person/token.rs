@@ -11,20 +11,20 @@ use ring::hmac;
 use schemas::{AccountId, TokenId};
 use serde::{Deserialize, Serialize};
 
-/// The only algorithm that is ever accepted; a token's header is not asked which.
+/// The only accepted algorithm; a token's header cannot choose another.
 const ALGORITHM: Algorithm = Algorithm::HS256;
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims {
     /// The account.
     sub: String,
-    /// The token's own name.
+    /// The token's id.
     jti: String,
     iat: i64,
     exp: i64,
-    /// How often the account's password had been changed when the token was made. Counting needs
-    /// no clocks that agree: a token of an earlier password is an earlier token.
+    /// How often the account's password had been changed when the token was created. Counting needs
+    /// no synchronized clocks: a token of an earlier password is an earlier token.
     pw: u32,
 }
 
@@ -61,7 +61,7 @@ impl Claims {
     }
 }
 
-/// Signs tokens and knows its own again.
+/// Signs tokens and verifies its own.
 pub(super) struct Signing {
     encoding: EncodingKey,
     decoding: DecodingKey,
@@ -72,7 +72,7 @@ impl Signing {
     pub(super) fn new(key: &[u8]) -> Self {
         use_ring();
         let mut validation = Validation::new(ALGORITHM);
-        // Time is told by the clock that is passed in, without leeway.
+        // Expiry is checked by the clock that is passed in, without leeway.
         validation.validate_exp = false;
         Self {
             encoding: EncodingKey::from_secret(key),
@@ -85,14 +85,14 @@ impl Signing {
         encode(&Header::new(ALGORITHM), claims, &self.encoding)
     }
 
-    /// What a token says, if it was made under this key.
+    /// Returns the claims of a token that was signed with this key.
     pub(super) fn verify(&self, token: &str) -> Option<Claims> {
         let data = decode::<Claims>(token, &self.decoding, &self.validation).ok()?;
         Some(data.claims)
     }
 }
 
-/// Puts `ring` behind `jsonwebtoken`, so that the tree has one crypto library.
+/// Makes `jsonwebtoken` use `ring`, so that the tree has one crypto library.
 fn use_ring() {
     static RING: CryptoProvider = CryptoProvider {
         signer_factory: |algorithm, key| Ok(Box::new(Hs256::new(*algorithm, key.as_bytes())?)),

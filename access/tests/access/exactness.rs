@@ -12,7 +12,7 @@ use crate::support::Database;
 
 const EPOCH: i64 = 1_800_000_000;
 
-/// What `admit` answers, side by side.
+/// The columns that `admit` returns.
 type Answer = (
     Vec<i64>,
     Vec<i64>,
@@ -32,10 +32,10 @@ struct Window {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Time goes on by so many milliseconds.
+    /// Time advances by this many milliseconds.
     Wait(i64),
-    /// Checks that cost so much, of some counters, in one call: counter, checks, and the seconds
-    /// ahead that they are for as well.
+    /// Checks of this cost, of some counters, in one call: counter, checks, and the seconds ahead
+    /// that they also cover.
     Admit(i64, Vec<Asked>),
     /// Use that is written late: counter, seconds ago, use.
     CountBack(usize, i64, i64),
@@ -46,7 +46,7 @@ struct Model {
     window: Window,
     quota: i64,
     counted: Vec<(i64, i64)>,
-    /// The last second that anything was asked for.
+    /// The last second that anything was requested for.
     latest: i64,
 }
 
@@ -196,7 +196,7 @@ impl World<'_> {
             let model = &mut self.models[counter];
             let admitted = model.admit(now, cost, count, ahead);
             let retry_at = (admitted < count).then(|| model.retry_at(now, cost));
-            // Where nothing counts, nothing eases: the latest second stands for it.
+            // If nothing counts, nothing eases: the latest second is used.
             let eases_at = model.eases_at(now).unwrap_or(model.frees(model.latest));
             assert_eq!(row, (place, admitted, model.used(now), eases_at, retry_at));
         }

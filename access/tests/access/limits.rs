@@ -1,4 +1,4 @@
-//! Limiters at work, as processes have them.
+//! Limiters as processes use them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ async fn send(
 }
 
 /// Two processes, asked by many senders for three quotas, admit no more than one in any window and
-/// no less than the quota allows but for a second.
+/// no less than the quota allows, except for a second.
 async fn two_processes_share(quota: u32) {
     let span = Duration::from_secs(2);
     let one = usize::try_from(quota).unwrap();
@@ -238,7 +238,7 @@ async fn a_limiter_that_ends_gives_back_what_it_paid_for() {
     database.drop().await;
 }
 
-/// What the key pages add up: the quarters, and the second that is in none yet.
+/// The sum that the key pages show: the quarters, and the second that is in none yet.
 async fn kept(database: &Database) -> (i64, i64) {
     sqlx::query_as(
         "SELECT coalesce((SELECT sum(used) FROM limit_quarters), 0)::bigint,

@@ -1,4 +1,4 @@
-//! Limits while Postgres is away, behind a proxy that can be cut or stopped.
+//! Limits while Postgres is unavailable, behind a proxy that can be cut or stopped.
 
 use std::sync::Arc;
 use std::time::Duration;

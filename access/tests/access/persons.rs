@@ -319,7 +319,7 @@ async fn a_token_ends_with_its_time_its_sign_out_its_password_and_its_account() 
         account_id: account,
         password_hash: Sealed::from_ciphertext(String::new()),
     });
-    // The token that goes out with a change may be used before the change is known here.
+    // The token issued with a change may be used before the change is known here.
     let third = world.token(account, 1);
     assert_eq!(world.status(&third).await, StatusCode::NO_CONTENT);
     world.append(account, changed).await;

@@ -1,4 +1,4 @@
-//! A database and a log of a test's own.
+//! A database and a log for each test.
 
 use std::env;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// A database that is there for one test and dropped at its end, unless it fails.
+/// A database for one test, dropped at its end unless the test fails.
 pub(crate) struct Database {
     pub(crate) name: String,
     pub(crate) pool: PgPool,
@@ -36,7 +36,7 @@ impl Database {
         Self { name, pool, server }
     }
 
-    /// A limiter as one process has it; `pool` may lead another way to the same database.
+    /// A limiter as one process has it; `pool` may reach the same database another way.
     pub(crate) fn limiter(&self, settings: &LimitSettings) -> Limiter {
         Limiter::start(&self.pool, settings, CancellationToken::new())
     }
@@ -54,7 +54,7 @@ pub(crate) fn server() -> PgConnectOptions {
     PgConnectOptions::from_str(&url).unwrap()
 }
 
-/// Limits over a window of so many seconds, patient enough for a busy machine.
+/// Limits over a window of the given seconds, patient enough for a busy machine.
 pub(crate) fn window(seconds: u32) -> LimitSettings {
     LimitSettings {
         window: seconds,
@@ -81,7 +81,7 @@ pub(crate) async fn checks(
     decisions
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let patience = Instant::now() + Duration::from_mins(1);
     while !is_so().await {

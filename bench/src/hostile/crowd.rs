@@ -1,5 +1,5 @@
-//! The crowd as a process of its own, so that what it costs is not taken for what it does: it has
-//! the lowest priority, since elsewhere it would have machines of its own.
+//! The crowd as a separate process, so that its own cost is not mistaken for its effect. It has the
+//! lowest priority, because in reality it would have machines of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::system::System;
 
-/// What the process is told to do.
+/// The task of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Spec {
     pub(super) ground: Ground,
@@ -22,14 +22,14 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Writes it for the process, and gives the file's path.
+    /// Writes it for the process, and returns the file's path.
     pub(super) fn write(&self, system: &System) -> String {
         let spec = serde_json::to_string(self).expect("JSON");
         system.write("crowd.json", &spec)
     }
 }
 
-/// Runs the crowd that a file describes until the process ends; says what it got to who asks.
+/// Runs the crowd that a file describes until the process ends; serves its tally over HTTP.
 pub(crate) async fn serve(addr: SocketAddr, spec: &Path) {
     let spec = std::fs::read(spec).expect("a file");
     let spec: Spec = serde_json::from_slice(&spec).expect("JSON");
@@ -40,7 +40,7 @@ pub(crate) async fn serve(addr: SocketAddr, spec: &Path) {
     axum::serve(listener, router).await.expect("serving");
 }
 
-/// What the crowd has got so far.
+/// The crowd's results so far.
 pub(super) async fn tally(addr: SocketAddr) -> String {
     let told = async { reqwest::get(format!("http://{addr}/")).await?.text().await };
     told.await.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What programs hold in memory, the bench's own apart.
+//! Memory of programs, except the bench's own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Bytes by program. What several processes share is counted once.
+/// Bytes by program. Memory shared by several processes is counted once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory(BTreeMap<String, u64>);
 
 impl Memory {
-    /// What all that this process has started holds now.
+    /// The current memory of all descendants of this process.
     pub(super) fn now() -> Self {
         let mut memory: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for (pid, program) in below(std::process::id()) {
@@ -41,7 +41,7 @@ impl Memory {
     }
 }
 
-/// Looks on until it is stopped.
+/// Samples memory until it is stopped.
 pub(super) struct Watch {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Memory>,
@@ -63,14 +63,14 @@ impl Watch {
         Self { stop, task }
     }
 
-    /// The most that there was.
+    /// Returns the maximum.
     pub(super) async fn stop(self) -> Memory {
         drop(self.stop);
         self.task.await.expect("a task that ends")
     }
 }
 
-/// Every process that comes from this one, by its id and its program's name.
+/// Every descendant of a process, by its id and its program's name.
 fn below(root: u32) -> Vec<(u32, String)> {
     let all: Vec<_> = processes().collect();
     let (mut found, mut next) = (Vec::new(), vec![root]);
@@ -98,10 +98,10 @@ fn processes() -> impl Iterator<Item = (u32, String, u32)> {
     })
 }
 
-/// Bytes that a process holds for itself, and those that it shares.
+/// The private and the shared bytes of a process.
 ///
-/// Read from counters: to have the system go through a process's pages, as its share of each would
-/// take, keeps that process waiting.
+/// Read from counters: having the system walk a process's pages, as its proportional share would
+/// require, blocks that process.
 fn held(pid: u32) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let bytes = |name: &str| {

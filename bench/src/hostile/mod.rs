@@ -1,5 +1,5 @@
-//! What an ordinary tenant feels of strangers and bad neighbours: the same load alone, and beside
-//! a crowd that does everything at once that ever hurt.
+//! The effect of strangers and bad neighbours on an ordinary tenant: the same load alone, and
+//! beside a crowd that does everything at once that ever hurt.
 
 mod crowd;
 mod memory;
@@ -20,21 +20,21 @@ use crate::load::{self, Connection};
 use crate::report::Report;
 use crate::system::System;
 
-/// Organizations that mean harm.
+/// Number of hostile organizations.
 const NEIGHBOURS: usize = 2;
-/// Records that each of them has, so that its feeds and exports are long.
+/// Records of each of them, so that its feeds and exports are long.
 const RECORDS: usize = 20_000;
-/// How long either part lasts at least: a p99 needs hundreds of requests of the rarest kind.
+/// Minimum duration of either part: a p99 needs hundreds of requests of the rarest kind.
 const AT_LEAST: Duration = Duration::from_secs(30);
-/// How long the crowd is at it before the tenant comes.
+/// How long the crowd runs before the tenant starts.
 const SETTLES: Duration = Duration::from_secs(5);
-/// How long the tenant goes about its business before it is measured, alone as well as beside.
+/// Warm-up of the tenant before it is measured, both alone and beside the crowd.
 const WARMS_UP: Duration = Duration::from_secs(2);
-/// How long after the crowd has left the next round begins, and memory is looked at once more.
+/// Pause after the crowd has left before the next round begins and memory is measured again.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
-/// Measures alone and beside the crowd, by turns: one stall of a third of a second makes the p99 of
-/// a round, whatever stalled; the median of several is what the crowd does.
+/// Measures alone and beside the crowd alternately: one stall of a third of a second determines the
+/// p99 of a round, whatever its cause; the median of several rounds shows the crowd's effect.
 pub(crate) async fn measure(
     system: &System,
     (time, rounds): (Duration, usize),
@@ -110,7 +110,7 @@ pub(crate) async fn measure(
     }
 }
 
-/// What one kind of thing took in one round.
+/// The times of one kind of request in one round.
 struct Pair {
     alone: Felt,
     beside: Felt,
@@ -125,7 +125,7 @@ impl Pair {
     }
 }
 
-/// Tells of one kind of thing in all rounds.
+/// Reports one kind of request over all rounds.
 fn tell(rounds: &[&Pair], report: &mut Report) {
     let what = rounds[0].alone.what;
     for (percent, aim) in [(50, ""), (99, "at most 3")] {
@@ -152,7 +152,8 @@ fn tell(rounds: &[&Pair], report: &mut Report) {
     }
 }
 
-/// An organization with much in it, a key for everything and one that is soon at its limit.
+/// Creates an organization with many records, a key with all rights and one that soon reaches its
+/// limit.
 async fn neighbour(system: &System) -> Neighbour {
     let (org, key) = system.organization().await;
     import_contacts(system, &org, RECORDS).await;

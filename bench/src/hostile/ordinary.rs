@@ -1,4 +1,4 @@
-//! An ordinary tenant: what it asks for all the time, and how long it waits.
+//! An ordinary tenant: its constant load, and how long it waits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,25 +21,25 @@ use crate::load::{self, Connection};
 use crate::system::System;
 use crate::webhook::receive;
 
-/// Who waits longer than this has waited in vain.
+/// Timeout after which a response counts as missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PERSONS: usize = 10;
 const ROWS: usize = 2_000;
 
-/// What is asked for, and how often in a second.
+/// Requests per second of each kind.
 const TRIGGERS: f64 = 40.0;
 const CALLS: f64 = 10.0;
 const SIGN_INS: f64 = 4.0;
 const POSITIONS: f64 = 20.0;
 const EXPORTS: f64 = 4.0;
 
-/// How long one kind of thing took, each time.
+/// The times of one kind of request.
 #[derive(Debug)]
 pub(crate) struct Felt {
     pub(crate) what: &'static str,
-    /// Sorted; what never came took all the patience there was.
+    /// Sorted; what never arrived counts with the whole timeout.
     times: Vec<Duration>,
-    /// What was answered otherwise, or not at all.
+    /// Wrong or missing responses, with their counts.
     wrong: BTreeMap<String, usize>,
 }
 
@@ -70,7 +70,7 @@ impl Felt {
         self.wrong.values().sum()
     }
 
-    /// What was told instead.
+    /// The wrong responses, as text.
     pub(crate) fn told(&self) -> String {
         let told = self
             .wrong
@@ -80,14 +80,14 @@ impl Felt {
     }
 }
 
-/// When something that is told of arrived, by its number.
+/// When the webhook of each trigger arrived, by its number.
 type Arrivals = Arc<Mutex<HashMap<u64, Instant>>>;
 
-/// An organization and some persons, ready to go about their business.
+/// An organization and some persons, ready to send their load.
 pub(super) struct Ordinary {
     base: String,
     key: String,
-    /// Each with an address of its own, as persons have.
+    /// Each with an address of its own, like real persons.
     clients: Vec<reqwest::Client>,
     persons: Vec<Person>,
     fixes: mpsc::UnboundedReceiver<(Fix, Instant)>,
@@ -128,7 +128,7 @@ impl Ordinary {
         }
     }
 
-    /// Goes about its business for a time; how long everything took.
+    /// Sends its load for a time; returns how long everything took.
     pub(super) async fn load(&mut self, time: Duration) -> Vec<Felt> {
         let first = self.next;
         self.next += 1_000_000;
@@ -183,7 +183,7 @@ impl Ordinary {
         Asking::of(request, 200, String::new())
     }
 
-    /// From being asked for to the webhook's arrival, of two kinds.
+    /// The times from sending a trigger to the webhook's arrival, for two kinds.
     async fn arrived(&self, told: &[Asked], called: &[Asked]) -> (Waited, Waited) {
         let since = |asked: &Asked| {
             let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +204,7 @@ impl Ordinary {
         (all(told), all(called))
     }
 
-    /// From a position's sending to its arrival on the socket.
+    /// The times from sending a position to its arrival on the socket.
     async fn seen(&mut self, sent: &[Asked]) -> Waited {
         let mut seen = HashMap::new();
         let taken: Vec<_> = sent.iter().filter(|asked| asked.took.is_ok()).collect();
@@ -225,7 +225,7 @@ impl Ordinary {
     }
 }
 
-/// How long somebody waited for what follows from what was asked for.
+/// The time from a request to the arrival of its effect.
 fn waited(asked: &Asked, since: Option<Duration>) -> Result<Duration, String> {
     match (&asked.took, since) {
         (_, Some(since)) => Ok(since),
@@ -236,7 +236,7 @@ fn waited(asked: &Asked, since: Option<Duration>) -> Result<Duration, String> {
 
 type Waited = Vec<Result<Duration, String>>;
 
-/// A request to be sent, and what has to be answered.
+/// A request to be sent, and the expected status.
 struct Asking {
     request: reqwest::RequestBuilder,
     status: u16,
@@ -280,7 +280,7 @@ impl Asking {
     }
 }
 
-/// Asks so often in a second, however long answers take: each is due at its time.
+/// Sends requests at a fixed rate, however long responses take: each has its own due time.
 async fn paced(per_second: f64, time: Duration, ask: impl Fn(u64) -> Asking) -> Vec<Asked> {
     let end = Instant::now() + time;
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / per_second));

@@ -1,4 +1,4 @@
-//! Fills the log with what a business leaves there over the years: records that change, runs that
+//! Fills the log with what a business accumulates over the years: records that change, runs that
 //! end, persons that move.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,9 +17,9 @@ use crate::system::System;
 pub(crate) const EVENTS_EACH: usize = 5;
 /// Positions of each person.
 const POSITIONS_EACH: usize = 100;
-/// Commits that wait for each other.
+/// Number of commits that are awaited together.
 const AT_ONCE: usize = 10_000;
-/// Persons whose keys are made side by side.
+/// Persons whose keys are created concurrently.
 const PERSONS_AT_ONCE: usize = 64;
 
 /// Writes into one organization's part of the log.
@@ -30,8 +30,8 @@ pub(crate) struct Fill {
     began: DateTime<Utc>,
 }
 
-/// What the aggregate of a number is: of ten, four are contacts, two orders, one a lead, three
-/// runs.
+/// The kind of the aggregate with a number: of ten, four are contacts, two orders, one a lead,
+/// three runs.
 #[derive(Clone, Copy)]
 enum Kind {
     Contact,
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Whether the aggregate of a number is a contact.
+/// Whether the aggregate with this number is a contact.
 pub(crate) fn is_contact(number: usize) -> bool {
     matches!(Kind::of(number), Kind::Contact)
 }
@@ -71,13 +71,13 @@ impl Fill {
         &self.log
     }
 
-    /// Writes five events of each of so many aggregates, mixed as they would come over time.
+    /// Writes five events of each of `count` aggregates, mixed as they would arrive over time.
     pub(crate) async fn aggregates(&self, count: usize) {
         let mut last: Vec<u64> = vec![0; count];
         for round in 0..EVENTS_EACH {
             let mut numbers = Vec::with_capacity(AT_ONCE);
             for number in 0..count {
-                // A run's events come together, a record's over the years.
+                // A run's events arrive together, a record's over the years.
                 let is_run = matches!(Kind::of(number), Kind::Run);
                 if !is_run || number / 10 % EVENTS_EACH == round {
                     numbers.push(number);
@@ -90,7 +90,7 @@ impl Fill {
         }
     }
 
-    /// Writes so many new orders, from that number on; five of six are completed.
+    /// Writes `count` new orders, starting at number `from`; five of six are completed.
     pub(crate) async fn orders(&self, from: usize, count: usize) {
         for first in (from..from + count).step_by(AT_ONCE) {
             let numbers = first..(first + AT_ONCE).min(from + count);
@@ -253,7 +253,7 @@ impl Fill {
         commit(stream, Expected::Empty, events, self.began)
     }
 
-    /// Registers so many persons and writes where each of them was.
+    /// Registers `count` persons and writes the positions of each.
     pub(super) async fn persons(&self, count: usize) -> usize {
         let numbers: Vec<usize> = (1..=count).collect();
         for numbers in numbers.chunks(PERSONS_AT_ONCE) {
@@ -301,12 +301,12 @@ impl Fill {
     }
 }
 
-/// The id of the aggregate of a number.
+/// The id of the aggregate with this number.
 pub(crate) fn id(number: usize) -> RecordId {
     RecordId::from(format!("r{number}"))
 }
 
-/// One decision on one aggregate.
+/// A commit of one decision on one aggregate.
 pub(crate) fn commit(
     stream: StreamId,
     expected: Expected,

@@ -1,5 +1,5 @@
-//! A large state: what a log of millions of events costs in memory, and how long it takes to be
-//! back after a kill.
+//! A large state: what a log of millions of events costs in memory, and how long recovery takes
+//! after a kill.
 
 pub(crate) mod fill;
 
@@ -16,9 +16,9 @@ use crate::report::Report;
 use crate::system::{System, until_ready};
 use fill::{EVENTS_EACH, Fill};
 
-/// Commands sent one after another to see how long a lone one takes.
+/// Commands sent one after another to measure the latency of a lone one.
 const LONE: usize = 500;
-/// Persons for so many aggregates.
+/// Number of aggregates per person.
 const AGGREGATES_A_PERSON: usize = 200;
 pub(crate) const PROGRAMS: [&str; 4] = ["projector", "query-api", "workflow-runner", "command-api"];
 
@@ -77,7 +77,7 @@ pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut
 pub(crate) const DEFINITION: &str =
     r#"{"name":"Large","status":"ACTIVE","steps":[{"id":"start","type":"TRIGGER"}]}"#;
 
-/// Kills NATS and tells how it comes back, `with` what the log holds.
+/// Kills NATS and reports how it recovers; `with` says what the log holds.
 pub(crate) async fn crash_nats(
     system: &mut System,
     log: &EventLog,
@@ -104,7 +104,7 @@ async fn commands_on_an_empty_log(system: &System, key: &str) -> Vec<Duration> {
     lone_commands(process.addr, key).await
 }
 
-/// How long each of some commands takes that come one after another, each to a new record.
+/// The latency of each of some sequential commands, each to a new record.
 async fn lone_commands(addr: SocketAddr, key: &str) -> Vec<Duration> {
     let mut connection = Connection::open(addr).await;
     let mut times = Vec::with_capacity(LONE);
@@ -125,7 +125,7 @@ pub(crate) async fn caught_up(system: &System) {
         let listed = system.waypost(&["projection", "list"]).await;
         let projections = listed["projections"].as_array().expect("projections");
         let mut lags = projections.iter().filter_map(|one| one["lag"].as_u64());
-        // A projector that has just started has told of none yet.
+        // A projector that has just started has reported none yet.
         if !projections.is_empty() && lags.all(|lag| lag == 0) {
             return;
         }
@@ -133,12 +133,12 @@ pub(crate) async fn caught_up(system: &System) {
     }
 }
 
-/// Bytes that a process holds in memory now.
+/// Current resident memory of a process, in bytes.
 pub(crate) fn resident(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 
-/// Bytes that a process held in memory at most; 0 once it has ended.
+/// Peak memory of a process in bytes; 0 once it has ended.
 pub(crate) fn peak(pid: u32) -> u64 {
     status(pid, "VmHWM:")
 }

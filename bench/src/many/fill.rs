@@ -1,4 +1,4 @@
-//! Writes persons, circles and waiting runs as the services would, many at once.
+//! Writes persons, circles and waiting runs like the services would, many at once.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ use crate::system::System;
 
 pub(super) const PERSONS_A_FAMILY: usize = 10;
 pub(super) const EVENTS_A_RUN: usize = 6;
-/// An organization may have so many open, unless settings say otherwise.
+/// The default limit of open runs of an organization.
 pub(super) const RUNS_AN_ORGANIZATION: usize = 250_000;
 pub(super) const WORKFLOW: &str = "later";
-/// Commits that wait for each other.
+/// Number of commits that are awaited together.
 const AT_ONCE: usize = 10_000;
-/// Families whose keys are made side by side.
+/// Families whose keys are created concurrently.
 const FAMILIES_AT_ONCE: usize = 25;
-/// As long as a hash is.
+/// Has the length of a real hash.
 const PASSWORD_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRvcm90aGVy$\
                              uH1vWh8Yf3m0cQ4mXz7VwT5o2sJb9kRrN6eLdPqAiGE";
 
@@ -50,7 +50,7 @@ impl Fill {
         &self.log
     }
 
-    /// Registers so many families, each with a circle of its own.
+    /// Registers `count` families, each with a circle of its own.
     pub(super) async fn families(&self, count: usize) {
         for numbers in in_parts(count, AT_ONCE / PERSONS_A_FAMILY) {
             let families = stream::iter(numbers.map(|number| self.family(number)));
@@ -59,7 +59,7 @@ impl Fill {
         }
     }
 
-    /// Writes so many runs, of these organizations by turns, that go on in a day.
+    /// Writes `count` runs, spread over the organizations, that continue in a day.
     pub(super) async fn waiting_runs(&self, orgs: &[OrgId], count: usize) {
         for numbers in in_parts(count, AT_ONCE) {
             let runs = numbers.map(|number| self.waiting_run(&orgs[number % orgs.len()], number));
@@ -78,7 +78,7 @@ impl Fill {
         sealed.expect("a sealed text")
     }
 
-    /// Its persons, and then their circle.
+    /// The commits of its persons, and then of their circle.
     async fn family(&self, number: usize) -> Vec<Commit> {
         let first = number * PERSONS_A_FAMILY;
         let persons = first..first + PERSONS_A_FAMILY;
@@ -88,7 +88,7 @@ impl Fill {
         commits
     }
 
-    /// A person, and the claim on their address.
+    /// Registers a person, and the claim on their address.
     async fn account(&self, number: usize) -> Commit {
         let (id, email) = (account_id(number), format!("person{number}@example.com"));
         let registered = Event::AccountRegistered(account::Registered {
@@ -105,7 +105,7 @@ impl Fill {
         both
     }
 
-    /// The circle of these persons.
+    /// Creates the circle of these persons.
     async fn circle(&self, family: Range<usize>) -> Commit {
         let circle_id = CircleId::from(Uuid::now_v7());
         let owner = CircleOwner::Account(account_id(family.start));
@@ -138,7 +138,7 @@ impl Fill {
     }
 }
 
-/// What a runner writes of a run from its trigger to its wait.
+/// The events that a runner writes for a run from its trigger to its wait.
 fn until_its_wait(run_id: &RunId, number: usize, until: DateTime<Utc>) -> [Event; EVENTS_A_RUN] {
     let run_id = || run_id.clone();
     let workflow_id = || WorkflowId::from(WORKFLOW);
@@ -187,7 +187,7 @@ fn in_parts(count: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> 
     firsts.map(move |first| first..(first + at_once).min(count))
 }
 
-/// Spread as random ones are, which share less with each other than numbers in a row.
+/// Spread like random ids, which have less in common than consecutive numbers.
 fn account_id(number: usize) -> AccountId {
     let spread = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     AccountId(spread >> 11)

@@ -1,5 +1,5 @@
-//! Much that is open: a million persons with their circles, a million runs that wait for a time,
-//! and deliveries to receivers that are down. What each service takes to start among it, and holds.
+//! Much open state: a million persons with their circles, a million runs that wait for a time, and
+//! deliveries to receivers that are down. Measures each service's start and memory with it.
 
 mod fill;
 mod starts;
@@ -13,18 +13,18 @@ use crate::system::System;
 use fill::{EVENTS_A_RUN, Fill, PERSONS_A_FAMILY, RUNS_AN_ORGANIZATION, WORKFLOW};
 use starts::{Starts, compare, started};
 
-/// There are so many persons for each delivery.
+/// Number of persons per delivery.
 const PERSONS_A_DELIVERY: usize = 10;
-/// Who keeps what runs are open.
+/// The programs that keep open runs.
 const OF_RUNS: [&str; 2] = ["projector", "workflow-runner"];
 
-/// Runs that stand in a step that takes longer than all of this.
+/// Its runs wait in a step that takes longer than the whole measurement.
 const DEFINITION: &str = r#"{"name":"Later","status":"ACTIVE","timeoutSeconds":604800,"steps":[
     {"id":"start","type":"TRIGGER","next":["later"]},
     {"id":"later","type":"DELAY","seconds":86400}]}"#;
 
-/// Fills an empty log with so many accounts, as many waiting runs, and a tenth as many circles and
-/// open deliveries, and after each restarts whoever keeps them.
+/// Fills an empty log with `accounts` accounts, as many waiting runs, and a tenth as many circles
+/// and open deliveries, and after each restarts the programs that keep them.
 pub(crate) async fn measure(system: &mut System, accounts: usize, report: &mut Report) {
     let empty = started(system, &PROGRAMS).await;
     let fill = Fill::open(system).await;

@@ -1,4 +1,4 @@
-//! How services start after a kill, and what they hold then.
+//! Starts of services after a kill, and their memory afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use crate::large::{caught_up, peak, resident};
 use crate::report::Report;
 use crate::system::{Process, System, ready_within};
 
-/// A million of everything is read within this.
+/// A million of everything must be read within this.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// Every few seconds a runner notes how far it has come, and whoever has read much what it knows.
+/// A runner saves its progress every few seconds, and a service that has read much saves its state.
 const NOTED: Duration = Duration::from_secs(6);
-/// What was only needed to start goes soon afterwards.
+/// Memory that was only needed to start is freed soon afterwards.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// A start of a program after a kill.
 pub(super) struct Start {
     program: &'static str,
     ready: Duration,
-    /// Bytes that it holds then, and held at most.
+    /// Bytes held after the start, and at most.
     resident: u64,
     peak: u64,
 }
@@ -28,9 +28,9 @@ pub(super) struct Start {
 #[derive(Default)]
 pub(super) struct Starts {
     all: Vec<Start>,
-    /// How long the projector took first until it had caught up.
+    /// How long the projector's first start took until it had caught up.
     pub(super) projected: Duration,
-    /// How long the runner took first, when it had noted nothing of what is new.
+    /// How long the runner's first start took, without a checkpoint of the new events.
     taken_in: Duration,
 }
 
@@ -41,8 +41,8 @@ impl Starts {
     }
 }
 
-/// Starts programs one beside the other, each after one before that was given the time to note what
-/// it knows and was killed.
+/// Starts the programs side by side, each after a previous one was given time to save its state and
+/// was killed.
 pub(super) async fn started(system: &System, programs: &[&'static str]) -> Starts {
     let (mut starts, mut processes) = (Starts::default(), Vec::new());
     for program in programs {
@@ -65,7 +65,7 @@ pub(super) async fn started(system: &System, programs: &[&'static str]) -> Start
     starts
 }
 
-/// Starts a program and looks at what it holds.
+/// Starts a program and measures its memory.
 pub(super) async fn start(system: &System, program: &'static str) -> (Process, Start) {
     let (process, ready) = ready(system, program).await;
     sleep(SETTLED).await;
@@ -79,7 +79,7 @@ pub(super) async fn start(system: &System, program: &'static str) -> (Process, S
     (process, start)
 }
 
-/// Starts a program and waits until it is ready; tells how long that took.
+/// Starts a program and waits until it is ready; returns how long that took.
 async fn ready(system: &System, program: &str) -> (Process, Duration) {
     let started = Instant::now();
     let process = system.run(program);
@@ -87,12 +87,11 @@ async fn ready(system: &System, program: &str) -> (Process, Duration) {
     (process, started.elapsed())
 }
 
-/// Tells of all starts beside those on an empty log.
+/// Reports all starts beside those on an empty log.
 pub(super) fn compare(state: &str, with: &Starts, empty: &Starts, report: &mut Report) {
     report.times(
         &format!("workflow-runner first ready {state}, over an empty log"),
-        with.taken_in,
-        empty.taken_in,
+        &[(with.taken_in, empty.taken_in)],
         "",
     );
     for start in &with.all {
@@ -100,11 +99,11 @@ pub(super) fn compare(state: &str, with: &Starts, empty: &Starts, report: &mut R
     }
 }
 
-/// Tells of a start beside that on an empty log.
+/// Reports a start beside that on an empty log.
 pub(super) fn compare_one(state: &str, with: &Start, empty: &Start, report: &mut Report) {
     let program = with.program;
     let what = format!("{program} ready after kill -9 {state}, over an empty log");
-    report.times(&what, with.ready, empty.ready, "");
+    report.times(&what, &[(with.ready, empty.ready)], "");
     let what = format!("memory of {program} {state}");
     report.memories(
         &what,

@@ -15,14 +15,14 @@ use crate::load::{self, Connection};
 use crate::report::Report;
 use crate::system::{Process, System, ready_within};
 
-/// So many of an endpoint may wait for another attempt before it gets no new ones.
+/// Deliveries of an endpoint that may wait for a retry before it gets no new ones.
 const OF_AN_ENDPOINT: usize = 10_000;
 /// Attempts at each delivery before it waits for minutes.
 const ATTEMPTS: usize = 2;
 const PATIENCE: Duration = Duration::from_mins(30);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Leaves so many open and restarts the runner.
+/// Leaves `count` deliveries open and restarts the runner.
 pub(super) async fn measure(
     system: &mut System,
     log: &EventLog,
@@ -41,7 +41,7 @@ pub(super) async fn measure(
     compare_one("among open deliveries too", &start, empty, report);
 }
 
-/// Has about as many deliveries tried as `count`, and kills the runner; gives how many there are.
+/// Attempts about `count` deliveries, and kills the runner; returns how many there are.
 async fn leave_open(system: &System, log: &EventLog, count: usize, report: &mut Report) -> usize {
     let endpoints = count.div_ceil(OF_AN_ENDPOINT);
     let orders = count / endpoints;
@@ -69,7 +69,7 @@ async fn end(log: &EventLog) -> u64 {
     log.end(Log::Deliveries).await.expect("an end").sequence()
 }
 
-/// Makes endpoints for new orders where nobody listens.
+/// Creates endpoints for new orders at an address where nothing listens.
 async fn subscribe(commands: SocketAddr, key: &str, endpoints: usize) {
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = nobody.local_addr().expect("an address");
@@ -82,7 +82,7 @@ async fn subscribe(commands: SocketAddr, key: &str, endpoints: usize) {
     }
 }
 
-/// Waits until a runner has so many deliveries to be tried again.
+/// Waits until a runner has at least `count` deliveries to retry.
 async fn until_known(runner: &Process, count: usize) {
     let started = Instant::now();
     while retrying(runner.addr).await < count {

@@ -1,5 +1,5 @@
 //! Exports: CSV over COPY TO STDOUT, Excel over its library alone, a PDF's time and memory, and
-//! what did not change.
+//! unchanged files.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::large::peak;
 use crate::report::{Report, median};
 use crate::system::{System, until_ready};
 
-/// As hard as Waypost packs.
+/// The compression level of Waypost.
 const PACKING: u8 = 2;
-/// Questions about what did not change.
+/// Requests for unchanged files.
 const UNCHANGED: usize = 50;
 
-/// Exports the contacts of the organization of a key.
+/// Exports the contacts of the organization of the key.
 pub(super) async fn measure(
     system: &System,
     key: &str,
@@ -66,7 +66,7 @@ pub(super) async fn measure(
     }
 }
 
-/// The contacts of the organization of a key, asked for over connections that are kept.
+/// Exports of contacts of the organization of a key, over kept connections.
 struct Contacts<'a> {
     client: Client,
     url: String,
@@ -87,7 +87,7 @@ impl<'a> Contacts<'a> {
         self.client.request(method, url).bearer_auth(self.key)
     }
 
-    /// How long it takes until all of a file has come.
+    /// The time until a whole file has arrived.
     async fn timed(&self, format: &str) -> Duration {
         let started = Instant::now();
         let answer = self.request(Method::GET, format).send().await;
@@ -100,7 +100,7 @@ impl<'a> Contacts<'a> {
         started.elapsed()
     }
 
-    /// How long it takes to learn that a file did not change.
+    /// The time of a response that a file did not change.
     async fn unchanged(&self, format: &str) -> Duration {
         let head = self.request(Method::HEAD, format).send().await;
         let head = head.expect("an answer");
@@ -120,7 +120,7 @@ impl<'a> Contacts<'a> {
     }
 }
 
-/// Writes as many rows of the same columns by the library in constant memory.
+/// Writes as many rows of the same columns with the library alone, in constant memory.
 fn library_alone(rows: usize) -> Duration {
     let records: Vec<_> = (0..1_000).map(|n| files::record("contacts", n)).collect();
     let fields = [

@@ -1,11 +1,11 @@
-//! Files of records, as they would come from another system.
+//! Files of records, as another system would provide them.
 
 use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// A record of a kind.
+/// Returns the nth record of a kind.
 pub(super) fn record(kind: &str, n: usize) -> Value {
     let email = format!("person{n}@example.com");
     let created = format!(
@@ -47,7 +47,7 @@ pub(super) fn record(kind: &str, n: usize) -> Value {
     }
 }
 
-/// Writes so many records, a line for each.
+/// Writes `count` records, one per line.
 pub(super) fn write(path: &Path, kind: &str, count: usize) {
     let file = std::fs::File::create(path).expect("a file");
     let mut file = std::io::BufWriter::new(file);
@@ -58,7 +58,7 @@ pub(super) fn write(path: &Path, kind: &str, count: usize) {
     file.flush().expect("a file");
 }
 
-/// The same as rows.
+/// The same as CSV.
 pub(super) fn write_csv(path: &Path, kind: &str, count: usize) {
     let file = std::fs::File::create(path).expect("a file");
     let mut file = std::io::BufWriter::new(file);

@@ -1,5 +1,5 @@
-//! Imports: to acknowledged over a bare client's batches, over HTTP and by command line, and to
-//! visible over COPY.
+//! Imports: until acknowledged over a bare client's batches, over HTTP and by command line, and
+//! until visible over COPY.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::system::System;
 
 /// How long a bare client publishes.
 const BARE: Duration = Duration::from_secs(5);
-/// About what an event of a contact takes in all, headers included.
+/// Approximate total size of a contact's event, headers included.
 const EVENT_BYTES: usize = 700;
 /// A file's ending and its media type.
 const FORMS: [(&str, &str); 2] = [("csv", "text/csv"), ("ndjson", "application/x-ndjson")];
@@ -46,7 +46,7 @@ pub(super) async fn acknowledged(system: &System, rows: usize, report: &mut Repo
     );
 }
 
-/// Writes the rows of the small organizations.
+/// Imports the records of the small organizations.
 pub(super) async fn small_organizations(system: &System) {
     for _ in 0..BESIDE {
         let (_, key) = system.organization().await;
@@ -89,7 +89,7 @@ fn file(system: &System, ending: &str, rows: usize) -> PathBuf {
     path
 }
 
-/// Imports a file by command line; what that said, and how long it took.
+/// Imports a file by command line; returns its output, and how long it took.
 async fn import(
     system: &System,
     org: &str,
@@ -103,7 +103,7 @@ async fn import(
     (done, started.elapsed())
 }
 
-/// Sends a file over HTTP and reads the answer of each row; how long it took.
+/// Sends a file over HTTP and reads the result of each row; returns how long it took.
 async fn upload(system: &System, key: &str, kind: &str, media: &str, path: &Path) -> Duration {
     let url = format!("http://{}/api/v1/records/{kind}", system.addr());
     let file = tokio::fs::File::open(path).await.expect("the file");
@@ -133,7 +133,7 @@ async fn upload(system: &System, key: &str, kind: &str, media: &str, path: &Path
     took
 }
 
-/// Copies a kind's rows into a table like theirs, with all indexes; how many a second.
+/// Copies a kind's rows into an equal table, with all indexes; returns the rows per second.
 async fn copied(system: &System, kind: &str) -> f64 {
     let mut database = PgConnection::connect(system.servers.database_url())
         .await

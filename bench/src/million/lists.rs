@@ -1,6 +1,6 @@
-//! Lists that are searched, filtered and sorted: how long the first answer takes, which counts what
-//! it has to, and the slowest of those that follow. Of a text that is looked for the first answers
-//! of several like it, of which the middle one is told.
+//! Lists that are searched, filtered and sorted: how long the first response takes, which has to
+//! count the rows, and the slowest of the following ones. For a text search, the median of the
+//! first responses for several similar texts is reported.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,14 @@ use reqwest::{Client, StatusCode};
 use crate::report::Report;
 use crate::system::System;
 
-/// Answers after the first.
+/// Responses after the first.
 const AGAIN: usize = 50;
 const AIM: &str = "100 ms";
-/// Requests at a time by which the service opens its connections to Postgres, before it is measured.
+/// Concurrent requests that make the service open its connections to Postgres before the
+/// measurement.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What is asked of a list. `{}` is a digit of a text, which is looked for with each but the least.
+/// The requested lists. `{}` stands for a digit of a text, which is searched with each except 0.
 const ASKED: [&str; 14] = [
     "orders?sort=-amount",
     "orders?sort=number",
@@ -34,7 +35,7 @@ const ASKED: [&str; 14] = [
     "clients?q=Client 7{}&city=Oslo",
 ];
 
-/// Asks for the first page of each, of the organization of a key.
+/// Requests the first page of each, for the organization of the key.
 pub(super) async fn measure(system: &System, key: &str, report: &mut Report) {
     let client = Client::new();
     let plain = format!("http://{}/api/v1/orders?sort=email&limit=1", system.addr());
@@ -56,7 +57,7 @@ pub(super) async fn measure(system: &System, key: &str, report: &mut Report) {
     }
 }
 
-/// One for each text.
+/// One URL for each text.
 fn urls(system: &System, asked: &str) -> Vec<String> {
     let of = |asked: &str| format!("http://{}/api/v1/{asked}&limit=100", system.addr());
     if asked.contains("{}") {

@@ -1,5 +1,5 @@
-//! A million of everything in one organization, a hundred small ones beside it: what comes in and
-//! goes out as files, each over what the machine could do at best in the same run, and lists.
+//! A million of everything in one organization, with a hundred small ones beside it: file imports
+//! and exports, each over the best the machine could do in the same run, and lists.
 
 mod exports;
 mod files;
@@ -9,7 +9,7 @@ mod lists;
 use crate::report::Report;
 use crate::system::System;
 
-/// Organizations beside the large one, and the records of each kind that one of these has.
+/// Number of organizations beside the large one, and of records of each kind in each of them.
 const BESIDE: usize = 100;
 const RECORDS_BESIDE: usize = 100;
 
@@ -23,7 +23,7 @@ const KINDS: [&str; 6] = [
     "clients",
 ];
 
-/// Imports so many of each kind and exports them again.
+/// Imports `rows` records of each kind and exports them again.
 pub(crate) async fn measure(rows: usize, rounds: usize, report: &mut Report) {
     acknowledged(rows, report).await;
     let system = System::start(&["waypost"]).await;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(rows: usize, rounds: usize, report: &mut Report) {
     exports::measure(&system, &key, rows, rounds, report).await;
 }
 
-/// What a log alone takes: nobody follows it but command-api.
+/// Imports with only command-api following the log.
 async fn acknowledged(rows: usize, report: &mut Report) {
     let system = System::start(&["command-api"]).await;
     imports::acknowledged(&system, rows, report).await;

@@ -1,4 +1,4 @@
-//! The first page by a bare handler: one indexed query, no key, no total, no number.
+//! The first page served by a bare handler: one indexed query, no key, no total, no number.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use super::filled::{WEBHOOK, WORKFLOW};
 use super::{LIMIT, List};
 use crate::plain;
 
-/// A row of a table as a list shows it.
+/// A row of a table as listed.
 trait Listed: Serialize + Unpin + Send + for<'r> FromRow<'r, PgRow> {
     const TABLE: &str;
     const COLUMNS: &str;
-    /// The columns of a row's id and of its status.
+    /// The columns of a row's id and its status.
     const ID: &str;
     const STATUS: &str;
-    /// The column of what the list belongs to, and that.
+    /// The column of the parent that the list belongs to, and its value.
     const PARENT: Option<(&str, &str)>;
 }
 
@@ -110,7 +110,7 @@ struct Asked {
     status: Option<String>,
 }
 
-/// Where the first page of a list is found.
+/// The path of a list's first page.
 pub(super) fn path(list: &List) -> String {
     let page = format!("/{}?limit={LIMIT}", list.of);
     match list.status {

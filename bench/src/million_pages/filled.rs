@@ -1,23 +1,23 @@
-//! Runs and deliveries. A million of each would take the log an hour to bring forth, so that their
+//! Runs and deliveries. Creating a million of each through the log would take an hour, so their
 //! rows are written as the projector leaves them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sqlx::{Connection as _, PgConnection};
 
-use super::{List, Reader};
+use super::{List, Reader, Sample};
 use crate::report::Report;
 use crate::system::System;
 
 /// The workflow whose runs are listed, and the endpoint whose deliveries are.
 pub(super) const WORKFLOW: &str = "w";
 pub(super) const WEBHOOK: &str = "hook";
-/// How five of six runs have ended.
+/// The final state of five of six runs.
 const STATE: &str = "SUCCEEDED";
-/// What the events of five of six deliveries are.
+/// The event type of five of six deliveries.
 const TYPE: &str = "run.succeeded";
 
-/// Deliveries are of an endpoint that is there.
+/// Deliveries need an existing endpoint.
 const ENDPOINT: &str = "INSERT INTO webhooks
      SELECT $1, $2, 'https://example.com/', '{}', NULL, 'ENABLED', NULL, now(), now()";
 
@@ -57,9 +57,9 @@ const DELIVERIES_TOTALS: &str = "INSERT INTO totals
      SELECT org_id, 'deliveries', webhook_id, status, count(*) FROM deliveries
      GROUP BY org_id, webhook_id, status";
 
-/// Measures pages of a workflow's runs, of which so many succeeded and a fifth as many failed, and
-/// of as many deliveries.
-pub(super) async fn measure(succeeded: usize, time: Duration, report: &mut Report) {
+/// Measures pages of a workflow's runs, of which `succeeded` succeeded and a fifth as many failed,
+/// and of as many deliveries.
+pub(super) async fn measure(succeeded: usize, sample: Sample, report: &mut Report) {
     let system = System::start(&[]).await;
     let rows = succeeded / 5 * 6;
     let (org, key) = system.organization().await;
@@ -73,7 +73,7 @@ pub(super) async fn measure(succeeded: usize, time: Duration, report: &mut Repor
     let [all, of_state] = List::whole_and_part("runs", &runs, ("state", STATE), rows);
     let deliveries = format!("/api/v1/webhooks/{WEBHOOK}/deliveries");
     let [sent, of_type] = List::whole_and_part("deliveries", &deliveries, ("q", TYPE), rows);
-    // Of two types, which are lists of their own.
+    // Matches two types, each of which is a list of its own.
     let of_types = List {
         of: "deliveries",
         path: deliveries,
@@ -82,11 +82,11 @@ pub(super) async fn measure(succeeded: usize, time: Duration, report: &mut Repor
         rows,
     };
     for list in [all, of_state, sent, of_type, of_types] {
-        reader.compare(&list, (50, ""), time, report).await;
+        reader.compare(&list, (50, ""), sample, report).await;
     }
 }
 
-/// Writes so many rows of each, and what is counted of them.
+/// Writes `rows` rows of each, and their totals.
 async fn fill(system: &System, org: &str, rows: usize) {
     let rows = i64::try_from(rows).expect("not that many");
     let mut database = PgConnection::connect(system.servers.database_url())

@@ -1,4 +1,4 @@
-//! Pages of lists of a million rows of one status, and of all rows, each over the first page by a
+//! Pages of lists of a million rows of one status, and of all rows, each over the first page from a
 //! bare handler with one indexed query of the same table.
 
 mod bare;
@@ -20,10 +20,20 @@ const PAGES: [usize; 4] = [1, 100, 5_000, 10_000];
 const AIM: &str = "2 at most";
 const CONNECTIONS: usize = 1;
 
-/// Measures lists with so many rows of one status, and a fifth as many others.
-pub(crate) async fn measure(of_status: usize, time: Duration, report: &mut Report) {
-    orders::measure(of_status, time, report).await;
-    filled::measure(of_status, time, report).await;
+/// How pages are measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Sample {
+    /// How long a page is measured, all rounds together.
+    pub(crate) time: Duration,
+    /// Rounds in which the bare handler and the page take turns: the machine's speed changes
+    /// within a minute by more than what separates two pages.
+    pub(crate) rounds: usize,
+}
+
+/// Measures lists with `of_status` rows of one status, and a fifth as many others.
+pub(crate) async fn measure(of_status: usize, sample: Sample, report: &mut Report) {
+    orders::measure(of_status, sample, report).await;
+    filled::measure(of_status, sample, report).await;
 }
 
 /// A running query API, and an organization whose lists are read there.
@@ -36,19 +46,19 @@ struct Reader<'a> {
 
 /// A list of that organization.
 struct List {
-    /// What is listed, as reports and the bare handler call it.
+    /// The name of the list in reports and in the bare handler.
     of: &'static str,
     path: String,
     /// The parameter that filters by a status, and that status.
     filter: Option<(&'static str, &'static str)>,
     /// The status that all rows of the list have, by which the bare handler filters.
     status: Option<&'static str>,
-    /// How many rows it has.
+    /// Number of rows.
     rows: usize,
 }
 
 impl List {
-    /// A list of all rows, of which five of six are of a status, and the list of these.
+    /// A list of all rows, of which five of six have a status, and the list of these.
     fn whole_and_part(
         of: &'static str,
         path: &str,
@@ -65,7 +75,7 @@ impl List {
         [list(None, rows), list(Some(filter), rows / 6 * 5)]
     }
 
-    /// The pages that it has of those that are measured.
+    /// The measured pages that the list has.
     fn pages(&self) -> impl Iterator<Item = usize> {
         let has = |page: &usize| page * LIMIT <= self.rows;
         PAGES.into_iter().filter(has)
@@ -79,7 +89,7 @@ impl List {
         }
     }
 
-    /// What the report calls it.
+    /// Its name in reports.
     fn name(&self) -> String {
         match self.filter {
             Some((_, status)) => format!("{} of {status}", self.of),
@@ -89,7 +99,7 @@ impl List {
 }
 
 impl<'a> Reader<'a> {
-    /// Waits until the query API answers.
+    /// Waits until the query API is ready.
     async fn ready(system: &'a System, addr: SocketAddr, org: &'a str, key: &'a str) -> Self {
         until_ready(addr).await;
         Self {
@@ -100,39 +110,36 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Compares the answers that a percentage of all did not exceed.
+    /// Compares the latency that `percent` of the responses did not exceed.
     async fn compare(
         &self,
         list: &List,
         (percent, when): (usize, &str),
-        time: Duration,
+        sample: Sample,
         report: &mut Report,
     ) {
-        let bare = self.bare_first_page(list, time).await;
-        for page in list.pages() {
-            let request = load::get(&list.page(page), self.key, "");
-            let outcome = asked(self.addr, request, time).await;
-            report.times(
-                &format!("{}, page {page}{when}, p{percent}", list.name()),
-                outcome.percentile(percent),
-                bare.percentile(percent),
-                AIM,
-            );
-        }
-    }
-
-    /// What a bare handler takes for the first page.
-    async fn bare_first_page(&self, list: &List, time: Duration) -> Outcome {
         let role = ["--first-page", self.org];
         let bare = self.system.spawn_self(&role).await;
-        let request = load::get(&bare::path(list), "none", "");
-        asked(bare.addr, request, time).await
+        for page in list.pages() {
+            let mut pairs = Vec::new();
+            for _ in 0..sample.rounds {
+                let bare_request = load::get(&bare::path(list), "none", "");
+                let first = asked(bare.addr, bare_request, sample).await;
+                let request = load::get(&list.page(page), self.key, "");
+                let ours = asked(self.addr, request, sample).await;
+                pairs.push((ours.percentile(percent), first.percentile(percent)));
+            }
+            let what = format!("{}, page {page}{when}, p{percent}", list.name());
+            report.times(&what, &pairs, AIM);
+        }
     }
 }
 
-/// Asks for the same page again and again, after a moment to warm up.
-async fn asked(addr: SocketAddr, request: Vec<u8>, time: Duration) -> Outcome {
+/// Requests the same page repeatedly, after a short warm-up.
+async fn asked(addr: SocketAddr, request: Vec<u8>, sample: Sample) -> Outcome {
     let requests = Arc::new(vec![request]);
+    let rounds = u32::try_from(sample.rounds).expect("few rounds");
+    let time = sample.time / rounds;
     load::run(addr, CONNECTIONS, time / 4, "200", requests.clone()).await;
     let outcome = load::run(addr, CONNECTIONS, time, "200", requests).await;
     assert_eq!(outcome.other, 0, "every page is there");

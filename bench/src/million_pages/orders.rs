@@ -1,22 +1,22 @@
-//! Orders, which the projector has listed; their pages are read while more are imported as well.
+//! Orders, listed by the projector; their pages are also read while more are imported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{List, Reader};
+use super::{List, Reader, Sample};
 use crate::large::caught_up;
 use crate::large::fill::Fill;
 use crate::report::Report;
 use crate::system::System;
 
-/// What five of six orders are, by the fill.
+/// The status of five of six orders, set by the fill.
 const STATUS: &str = "COMPLETED";
-/// Orders that are imported at once while pages are read.
+/// Number of orders that are imported at once while pages are read.
 const BATCH: usize = 20_000;
 
-/// Fills an empty log with so many orders of one organization that are completed, and a fifth as
-/// many others, and measures their pages.
-pub(super) async fn measure(completed: usize, time: Duration, report: &mut Report) {
+/// Fills an empty log with `completed` completed orders of one organization, and a fifth as many
+/// others, and measures their pages.
+pub(super) async fn measure(completed: usize, sample: Sample, report: &mut Report) {
     let system = System::start(&[]).await;
     let orders = completed / 5 * 6;
     let (org, key) = system.organization().await;
@@ -33,17 +33,17 @@ pub(super) async fn measure(completed: usize, time: Duration, report: &mut Repor
     let filter = ("status", STATUS);
     let lists = List::whole_and_part("orders", "/api/v1/orders", filter, orders);
     for list in &lists {
-        reader.compare(list, (50, ""), time, report).await;
+        reader.compare(list, (50, ""), sample, report).await;
     }
-    during_import(&reader, &lists, &fill, time, report).await;
+    during_import(&reader, &lists, &fill, sample, report).await;
 }
 
-/// Measures the slowest answers while as many orders more come in.
+/// Measures the slowest responses during an import.
 async fn during_import(
     reader: &Reader<'_>,
     lists: &[List; 2],
     fill: &Fill,
-    time: Duration,
+    sample: Sample,
     report: &mut Report,
 ) {
     let over = AtomicBool::new(false);
@@ -59,7 +59,7 @@ async fn during_import(
     let reading = async {
         for list in lists {
             let when = (99, " during an import");
-            reader.compare(list, when, time, report).await;
+            reader.compare(list, when, sample, report).await;
         }
         over.store(true, Ordering::Relaxed);
     };

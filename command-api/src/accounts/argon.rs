@@ -1,4 +1,4 @@
-//! argon2id with its memory kept from one hash to the next.
+//! argon2id that reuses its memory from one hash to the next.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,8 +6,8 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::password_hash::{self, Result};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
-/// A hash takes 19 MiB. To have the system give and clear them anew each time costs about as much
-/// as the hash itself, so that they are kept: as many as were ever in use at once.
+/// A hash takes 19 MiB. Allocating and clearing that each time costs about as much as the hash
+/// itself, so the buffers are kept: as many as were ever in use at once.
 #[derive(Debug, Default)]
 pub(super) struct Argon {
     unused: Mutex<Vec<Memory>>,
@@ -32,7 +32,7 @@ impl Argon {
         Ok(hash.to_string())
     }
 
-    /// Whether this is the password behind a hash, by the parameters that the hash tells.
+    /// Whether this is the password of a hash, by the parameters in the hash.
     pub(super) fn verify(&self, password: &[u8], hash: &str) -> Result<bool> {
         let hash = PasswordHash::new(hash)?;
         let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {

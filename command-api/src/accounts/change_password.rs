@@ -1,4 +1,4 @@
-//! `POST /auth/password`: another password. All tokens end but the one that it answers with.
+//! `POST /auth/password`: changes the password. All tokens end except the one that it returns.
 
 use access::{EndingToken, Person};
 use axum::Json;
@@ -23,7 +23,7 @@ use crate::commands::{Decision, Earlier, Outcome, Past, Repeated};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, LogError, Origin};
 
-/// Why the password stays.
+/// Why the password was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("the old password is wrong")]
@@ -46,7 +46,7 @@ pub(super) async fn change_password(
     body: JsonBody,
 ) -> Result<Response, HttpError> {
     let change = body.read(PasswordChange::parse)?;
-    // A receipt says nothing of passwords, so that none can be guessed from it.
+    // A receipt contains nothing of passwords, so that none can be guessed from it.
     let origin = repeatable.by_person(&person, b"");
     let throttles = app.accounts.throttles();
     let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
@@ -73,7 +73,7 @@ pub(super) async fn change_password(
     }
 }
 
-/// The answer to a repeat, which shows that it has the password that the first one set.
+/// Answers a repeat, which has to present the password that the first request set.
 async fn again(
     app: &App,
     entered: Try<'_>,
@@ -100,7 +100,7 @@ async fn signed_in(
     Ok((position.map(position_header), NOT_KEPT, Json(session)).into_response())
 }
 
-/// The account, if this is its password; either way the try has been counted.
+/// Returns the account if this is its password. Either way the attempt has been counted.
 pub(super) async fn check(
     app: &App,
     entered: Try<'_>,
@@ -140,7 +140,7 @@ async fn is_password(
     Ok(passwords.verify_for(visitor, password, hash).await?)
 }
 
-/// Sets the password of an account whose present one was just shown.
+/// Sets the password of an account whose current one was just presented.
 async fn set(
     app: &App,
     origin: &Origin,
@@ -162,7 +162,7 @@ async fn set(
     let changed = commands.execute_once(origin, &stream, Past::Whole, &holder, |events, _| {
         let account = Account::fold(events).filter(Account::is_open);
         let account = account.ok_or(Refusal::Gone)?;
-        // Somebody else was quicker: what was shown is the old one by now.
+        // Another change was faster: the presented password is the old one by now.
         if account.passwords != shown.passwords {
             return Err(Refusal::WrongPassword);
         }

@@ -12,30 +12,30 @@ use sqlx::postgres::types::PgInterval;
 use super::settings::AccountSettings;
 use crate::Random;
 
-/// Rows that are past their time, swept away at each new code.
+/// Expired rows deleted at each new code.
 const SWEPT_AT_ONCE: i64 = 100;
 
-/// What came of asking for a code.
+/// The outcome of requesting a code.
 pub(super) enum Issue {
-    /// It is to be sent now.
+    /// The code has to be sent now.
     New(String),
-    /// It was sent to the same request before, and is good for so much longer.
+    /// It was already sent for the same request, and is valid for this much longer.
     Repeat(Duration),
-    /// The same `Idempotency-Key` came with another request.
+    /// The same `Idempotency-Key` was used with another request.
     OtherRequest,
-    /// So many were sent lately that the next one has to wait.
+    /// Too many were sent recently; the next one has to wait this long.
     TooMany(Duration),
 }
 
-/// What came of trying a code.
+/// The outcome of trying a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trial {
     Right,
-    /// Or used, or past its time, or tried too often.
+    /// Or used, expired, or tried too often.
     Wrong,
 }
 
-/// The codes that are out.
+/// The issued codes.
 pub(super) struct Codes {
     pool: PgPool,
     keyring: Keyring,
@@ -51,7 +51,7 @@ impl Codes {
         }
     }
 
-    /// Makes a code for a number in place of the one before it, unless too many were made.
+    /// Creates a code for a number in place of the previous one, unless too many were created.
     pub(super) async fn issue(
         &self,
         settings: &AccountSettings,
@@ -107,7 +107,7 @@ impl Codes {
         Ok(Issue::New(code))
     }
 
-    /// Takes back a code that could not be sent.
+    /// Withdraws a code that could not be sent.
     pub(super) async fn withdraw(&self, phone: &Phone, code: &str) -> Result<(), sqlx::Error> {
         let name = self.name(phone);
         sqlx::query!(
@@ -122,7 +122,7 @@ impl Codes {
         Ok(())
     }
 
-    /// Tries a code. A right one is used up if it is of use; a wrong one counts.
+    /// Tries a code. A right one is used up if `of_use`; a wrong one counts.
     pub(super) async fn try_code(
         &self,
         phone: &Phone,
@@ -216,13 +216,13 @@ impl Codes {
         Ok(())
     }
 
-    /// The number as it stands in the table.
+    /// The number as stored in the table.
     fn name(&self, phone: &Phone) -> String {
         let parts = &[phone.as_str().as_bytes()];
         self.keyring.keyed_hash("phone of a one-time code", parts)
     }
 
-    /// A million codes are soon tried; without the installation's key that is of no use.
+    /// A million codes are quickly tried; without the installation's key that does not help.
     fn hash(&self, name: &str, code: &str) -> String {
         let parts = &[name.as_bytes(), code.as_bytes()];
         self.keyring.keyed_hash("one-time code", parts)

@@ -1,4 +1,4 @@
-//! `POST /auth/delete`: the end of one's own account; the person is forgotten.
+//! `POST /auth/delete`: deletes the caller's account; the person is forgotten.
 
 use access::EndingToken;
 use axum::extract::State;
@@ -25,7 +25,7 @@ pub(super) async fn delete_account(
     body: SmallBody,
 ) -> Result<Response, HttpError> {
     let AccountDeletion { password } = body.read(AccountDeletion::parse)?;
-    // A receipt says nothing of passwords, so that none can be guessed from it.
+    // A receipt contains nothing of passwords, so that none can be guessed from it.
     let origin = repeatable.by_person(&person, b"");
     if !in_force {
         return again(app, origin, person.account_id).await;
@@ -45,8 +45,7 @@ pub(super) async fn delete_account(
     }))
 }
 
-/// The answer to a repeat: the token ended with the account. It is given once nothing is left to
-/// be done.
+/// Answers a repeat, whose token ended with the account, once nothing is left to do.
 async fn again(app: App, origin: Origin, id: AccountId) -> Result<Response, HttpError> {
     match app.commands.earlier(&origin).await {
         Ok(Earlier::Repeat(repeated)) => {
@@ -60,7 +59,7 @@ async fn again(app: App, origin: Origin, id: AccountId) -> Result<Response, Http
     }
 }
 
-/// Forgets to the end, also where nobody waits for the answer any more.
+/// Forgets to the end, even if no client waits for the response any more.
 async fn carried_through(
     forgetting: impl Future<Output = Result<Forgotten, ForgetError>> + Send + 'static,
 ) -> Result<Forgotten, HttpError> {

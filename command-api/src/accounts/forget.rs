@@ -1,5 +1,5 @@
-//! Forgetting a person: what cannot be undone, in an order that may break off anywhere and be gone
-//! through again.
+//! Forgetting a person: irreversible steps, in an order that may be interrupted anywhere and run
+//! again.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::tier::NoAccount;
 use crate::commands::Plan;
 use crate::{CommandError, Commands, Done, LogError, Origin, organizations};
 
-/// By then every process refuses the person's tokens, and nothing more is sealed for them.
+/// After this time every process refuses the person's tokens, and nothing more is sealed for them.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// Why nobody was forgotten.
+/// Why the person was not forgotten.
 pub type ForgetError = CommandError<NoAccount>;
 
-/// What was forgotten.
+/// The result of forgetting a person.
 #[derive(Clone, Copy, Debug)]
 pub struct Forgotten {
     /// The account.
     pub account: AccountId,
     /// Events that were erased from the log.
     pub events: u64,
-    /// Where the log says that nothing is left to be done.
+    /// The position at which the log says that nothing is left to do.
     pub position: Position,
 }
 
@@ -34,9 +34,9 @@ pub async fn holder(commands: &Commands, email: &Email) -> Result<Option<Account
     Ok(Claim::of_email(commands, email).await?.holder())
 }
 
-/// Forgets a person: tokens end, what they held can be taken by others, their positions are erased,
-/// and the key of all that was sealed for them is destroyed. Read models follow the event. Where it
-/// breaks off, [`super::Unfinished`] goes on.
+/// Forgets a person: tokens end, what they held can be claimed by others, their positions are
+/// erased, and the key of everything sealed for them is destroyed. Read models follow the event. If
+/// it is interrupted, [`super::Unfinished`] continues.
 pub async fn forget(
     commands: &Commands,
     origin: &Origin,
@@ -46,8 +46,8 @@ pub async fn forget(
     finish(commands, origin, id).await
 }
 
-/// Does what follows from the event. It is done for as long as the person's key is there, by which
-/// their address is read: that is destroyed last.
+/// Does what follows from the event, for as long as the person's key exists: it is needed to read
+/// their address, and is destroyed last.
 pub(super) async fn finish(
     commands: &Commands,
     origin: &Origin,
@@ -76,7 +76,7 @@ pub(super) async fn finish(
     })
 }
 
-/// The person's address; `None` once the key by which it is read is destroyed.
+/// The person's address; `None` once the key needed to read it is destroyed.
 async fn address_of(commands: &Commands, id: AccountId) -> Result<Option<Email>, LogError> {
     let events = commands.log().load(&StreamId::of_account(id)).await?;
     let Some(account) = Account::fold(&events) else {
@@ -86,7 +86,8 @@ async fn address_of(commands: &Commands, id: AccountId) -> Result<Option<Email>,
     Ok(email.and_then(|email| Email::parse(&email).ok()))
 }
 
-/// Gives the address back, unless somebody else holds it by now; answers from where on it is free.
+/// Releases the address, unless another account holds it by now. Returns the position from which on
+/// it is free.
 async fn give_back(
     commands: &Commands,
     origin: &Origin,
@@ -110,7 +111,7 @@ async fn give_back(
     Ok(commands.execute_plan(plan).await?.position)
 }
 
-/// Writes down that the account is forgotten, and gives back its number while that can be read.
+/// Records that the account is forgotten, and releases its number while that can be read.
 async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), ForgetError> {
     let plan = || async {
         let events = commands.log().load(&StreamId::of_account(id)).await?;

@@ -7,7 +7,7 @@ use super::throttle::Name;
 use crate::{App, CommandError, Refusal};
 
 /// Does what a link's code is for. A wrong code counts as a failed sign-in of the client's address,
-/// so that nobody has the log searched for guesses without end.
+/// so that no client can have the log searched for guesses without end.
 pub(crate) async fn with_code<T, R: Refusal>(
     app: &App,
     address: ClientAddress,

@@ -16,7 +16,7 @@ use super::turns::Visitor;
 use crate::body::SmallBody;
 use crate::{App, Commands, LogError};
 
-/// Stands where there is no account, so that looking it up takes as long.
+/// Used if there is no account, so that looking it up takes as long.
 const NOBODY: AccountId = AccountId(0);
 
 pub(super) async fn sign_in(
@@ -28,7 +28,7 @@ pub(super) async fn sign_in(
     Ok((NOT_KEPT, Json(session)).into_response())
 }
 
-/// The session of whoever knows an address and its password; guessing is slowed.
+/// Opens a session for a client that knows an address and its password; guessing is slowed.
 pub(crate) async fn session_for(
     app: &App,
     address: ClientAddress,
@@ -63,12 +63,12 @@ async fn attempt(
     }
 }
 
-/// The one answer to an unknown address and a wrong password.
+/// The same answer for an unknown address and a wrong password.
 fn wrong() -> HttpError {
     HttpError::unauthorized("wrong e-mail address or password")
 }
 
-/// The account of an address and its password's hash. The same steps are taken where there is none.
+/// The account of an address and its password's hash. The same steps are taken if there is none.
 async fn find(
     commands: &Commands,
     email: Option<&Email>,

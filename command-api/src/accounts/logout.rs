@@ -1,4 +1,4 @@
-//! `POST /auth/logout`: ends the token that it comes with.
+//! `POST /auth/logout`: ends the token that it is sent with.
 
 use std::convert::Infallible;
 
@@ -27,7 +27,7 @@ pub(super) async fn sign_out(
     Ok(answer::no_content(&done))
 }
 
-/// Ends a token; from the answer on, this process knows.
+/// Ends a token, and waits for this process to know of it.
 pub(crate) async fn end(
     app: &App,
     origin: &Origin,

@@ -57,7 +57,7 @@ use throttle::Throttles;
 /// How long this process may take to learn that a token has ended.
 const LEARNING: Duration = Duration::from_millis(500);
 
-/// What accounts stand on beside the log. Clones are the same.
+/// Dependencies of accounts besides the log. Clones share them.
 #[derive(Clone)]
 pub struct Accounts(Arc<Inner>);
 
@@ -70,7 +70,7 @@ struct Inner {
 }
 
 impl Accounts {
-    /// Codes live in the database of `pool`, and leave through the outbox in `home` where the
+    /// Codes are stored in the database of `pool`, and sent through the outbox in `home` if the
     /// settings name no other way.
     pub fn new(
         settings: AccountSettings,
@@ -87,7 +87,7 @@ impl Accounts {
         })))
     }
 
-    /// What hashes passwords.
+    /// The password hasher.
     pub(crate) fn passwords(&self) -> &Passwords {
         &self.0.passwords
     }
@@ -120,8 +120,8 @@ pub(crate) fn router() -> Router<App> {
         .route("/auth/otp/verify", post(verify_code::verify_code))
 }
 
-/// Whoever ends a token may rely on its end at once: waits a moment until this process has learned
-/// of it.
+/// Waits briefly until this process knows that a token has ended, so that the caller can rely on
+/// it.
 async fn until_ended(access: &Access, person: &Person) {
     let known = async {
         while access.person_is_good(person) {

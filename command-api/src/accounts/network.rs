@@ -1,10 +1,10 @@
-//! The network that a client's address stands for.
+//! The network of a client's address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Whose tries are counted as one client's: an IPv4 address, or the /64 that whoever has one IPv6
-/// address has.
+/// Addresses whose attempts count as one client's: an IPv4 address, or the /64 that a client with
+/// one IPv6 address has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Network {
     base: IpAddr,
@@ -19,7 +19,7 @@ impl Network {
         }
     }
 
-    /// The network around it of which one client can have all parts: the /48 of an IPv6 address.
+    /// The wider network that one client can have as a whole: the /48 of an IPv6 address.
     pub(crate) fn around(self) -> Option<Self> {
         match self.base {
             IpAddr::V4(_) => None,

@@ -1,4 +1,5 @@
-//! Passwords: hashed slowly, away from the threads that answer requests, and so many at a time.
+//! Passwords: hashed slowly, away from the threads that answer requests, and a limited number at a
+//! time.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,18 +15,18 @@ use super::network::Network;
 use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
 use crate::{LogError, Random};
 
-/// How many may wait for their turn where nothing else is said.
+/// Default number of passwords that may wait for their turn.
 pub(super) const ROOM: Room = Room {
     in_lane: 200,
     of_network: 100,
 };
-/// How long they wait: well under the half minute after which most clients give up by themselves, so
-/// that they are told when to come again.
+/// How long they wait: well under the half minute after which most clients give up, so that they
+/// learn when to retry.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
-/// many are under way at once, for those who are known and for strangers; some more wait for their
-/// turn, and beyond that one is turned away.
+/// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only a
+/// limited number run at once, for known clients and for strangers. Some more wait for their turn,
+/// and any beyond that are rejected.
 #[derive(Clone, Debug)]
 pub struct Passwords(Arc<Inner>);
 
@@ -34,8 +35,8 @@ struct Inner {
     turns: Turns,
     patience: Duration,
     argon: Argon,
-    /// Nobody's password: what is hashed against where there is no account, so that it takes as
-    /// long as where there is one.
+    /// The hash of no account's password: verified against if there is no account, so that it takes
+    /// as long as if there is one.
     nobodys: OnceLock<String>,
 }
 
@@ -48,7 +49,7 @@ pub(crate) enum HashError {
     /// Too many of them from this one network.
     #[error("too many sign-ins at once from this address")]
     TooManyOfOne,
-    /// What nobody expected.
+    /// An unexpected error.
     #[error("{0}")]
     Broken(String),
 }
@@ -78,11 +79,11 @@ impl From<NoTurn> for HashError {
     }
 }
 
-/// Where those are.
+/// The address of operators.
 const OPERATOR: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 impl Visitor {
-    /// Whoever works on the machine itself goes with those who are known.
+    /// The operator works on the machine itself and counts as known.
     pub(super) fn operator() -> Self {
         Self {
             lane: Lane::Known,
@@ -103,8 +104,8 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// So many hashes at once for those who are known and for strangers, and so many more that may
-    /// wait, for so long.
+    /// Runs `at_once` hashes at once for known clients and as many for strangers; `room` more may
+    /// wait, for up to `patience`.
     pub(super) fn new(at_once: usize, room: Room, patience: Duration) -> Self {
         Self(Arc::new(Inner {
             turns: Turns::new(at_once, room),
@@ -114,7 +115,7 @@ impl Passwords {
         }))
     }
 
-    /// Hashes a password of the operator's making, under a salt of its own.
+    /// Hashes a password that the operator made, under a salt of its own.
     pub(crate) async fn hash(
         &self,
         random: &Random,
@@ -138,7 +139,7 @@ impl Passwords {
         .await?
     }
 
-    /// Whether a password is the one behind a hash; without a hash it is not, and finding that out
+    /// Whether a password is the one of a hash. Without a hash it is not, and finding that out
     /// takes as long.
     pub(crate) async fn verify_for(
         &self,
@@ -172,14 +173,14 @@ impl Passwords {
                 .increment(1);
         })?;
         let broken = |error: &dyn Error| HashError::Broken(error.to_string());
-        // What strangers ask for gives way to everything else.
+        // Requests of strangers yield to everything else.
         if !visitor.lane.is_known() {
             let done = background::compute_and_rest(move || work(&inner), turn);
             return done.await.map_err(|error| broken(&error));
         }
         let work = move || {
             let done = work(&inner);
-            // Not before: whoever asked may go away, and the work goes on.
+            // Not before: the caller may go away while the work continues.
             drop(turn);
             done
         };

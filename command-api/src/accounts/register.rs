@@ -25,7 +25,7 @@ use crate::{App, CommandError, Commands, Done, LogError, Origin};
 /// Why no account was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Somebody has one under this address.
+    /// An account has this address already.
     #[error("email: an account with this e-mail address already exists")]
     EmailTaken,
 }
@@ -60,7 +60,7 @@ async fn open_for(
     if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
         return Ok(Outcome::Repeat(repeated));
     }
-    // Looked at before the password is hashed, which costs more than all the rest.
+    // Checked before the password is hashed, which costs more than all the rest.
     let email = Claim::of_email(commands, &registration.email).await?;
     if email.holder().is_some() {
         return taken(commands, origin).await;
@@ -92,7 +92,7 @@ async fn open_for(
     }
 }
 
-/// The address is taken; it may be the same request's doing, between two looks at the log.
+/// The address is taken, possibly by the same request between two reads of the log.
 async fn taken(
     commands: &Commands,
     origin: &Origin,
@@ -103,7 +103,7 @@ async fn taken(
     }
 }
 
-/// What a repeat of the operator's finds, who shows that it has the first one's password.
+/// Answers a repeat by the operator, which has to present the first request's password.
 async fn again(
     commands: &Commands,
     passwords: &Passwords,
@@ -158,8 +158,8 @@ pub(super) async fn register_account(
     }
 }
 
-/// A receipt says nothing of passwords, so that none can be guessed from it. A repeat is a sign-in:
-/// it shows that it has the password, and counts as a try.
+/// A receipt contains nothing of passwords, so that none can be guessed from it. A repeat is a
+/// sign-in: it has to present the password, and counts as an attempt.
 async fn repeat(
     app: &App,
     address: ClientAddress,
@@ -203,13 +203,13 @@ async fn signed_in(
     Ok((StatusCode::CREATED, position, NOT_KEPT, Json(session)).into_response())
 }
 
-/// What a repeat must tell as the first one did.
+/// The fields that must be the same in a repeat.
 fn told(
     Registration {
         name, email, phone, ..
     }: &Registration,
 ) -> String {
     let phone = phone.as_ref().map_or("", |phone| phone.as_str());
-    // Names are of one line, and so are addresses and numbers.
+    // Names, addresses and numbers are single lines.
     format!("{name}\n{}\n{phone}", email.as_str())
 }

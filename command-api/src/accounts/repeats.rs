@@ -1,6 +1,6 @@
-//! Answers that hold a token, given again to a repeat with the same `Idempotency-Key`: for a short
-//! while, as long as nobody has ended the account's tokens since, and never for fewer tries than
-//! the first one.
+//! Answers that contain a token, given again to a repeat with the same `Idempotency-Key`: for a
+//! short while, unless the account's tokens have been ended since, and never for fewer attempts
+//! than the first one.
 
 use domain::account::Account;
 use schemas::AccountId;
@@ -10,13 +10,13 @@ use super::stored::load;
 use crate::commands::Repeated;
 use crate::{App, Commands, LogError};
 
-/// The account that a first answer signed in, if the answer may still be given again.
+/// The account that a first answer signed in, if the answer may still be repeated.
 pub(super) async fn still_good(
     app: &App,
     repeated: &Repeated,
 ) -> Result<Option<Account>, LogError> {
     let age = app.commands.now() - repeated.time;
-    // A clock that runs behind the one that wrote it makes it no older.
+    // A clock that runs behind the one that wrote it does not make it older.
     if age.to_std().unwrap_or_default() >= app.accounts.settings().token_repeat {
         return Ok(None);
     }
@@ -36,7 +36,7 @@ pub(super) async fn account_of(
     }
 }
 
-/// 409: the first answer is not given any more.
+/// 409: the first answer is no longer repeated.
 pub(super) fn lapsed() -> HttpError {
     HttpError::conflict(
         "this Idempotency-Key was already used, and its answer is not repeated any more because \

@@ -49,8 +49,8 @@ pub(super) async fn send_code(
     }
 }
 
-/// Sends a code if the day has one left. Each costs money, so the day's are bounded, and half of
-/// them go to numbers that are held.
+/// Sends a code if one is left for the day. Each costs money, so their daily number is bounded, and
+/// half of them are kept for numbers that are held.
 async fn send_if_left(
     app: &App,
     person: Option<&Person>,
@@ -59,7 +59,7 @@ async fn send_if_left(
 ) -> Result<(), HttpError> {
     let (throttles, now) = (app.accounts.throttles(), app.commands.now());
     let holder = Claim::of_phone(&app.commands, phone).await?.holder();
-    // Somebody who says who they are learns nothing of others' numbers: theirs alone are held.
+    // A signed-in caller learns nothing of others' numbers: only their own count as held.
     let is_held = match person {
         Some(person) => holder == Some(person.account_id),
         None => holder.is_some(),
@@ -67,7 +67,7 @@ async fn send_if_left(
     match throttles.code_of_day(is_held, now).await {
         Daily::Left => send(app, phone, code).await,
         Daily::KeptForHolders if person.is_none() => {
-            // Nothing is said: the answer would tell which numbers are held.
+            // Not reported: the response would reveal which numbers are held.
             tracing::warn!("Daily limit of one-time codes reached for numbers without an account");
             Ok(())
         }
@@ -82,8 +82,8 @@ async fn send_if_left(
     }
 }
 
-/// Who asks, where a token that is good came along. One that is not is passed over: a code may be
-/// asked for without any.
+/// The caller, if a valid token was sent. An invalid one is ignored: a code may be requested
+/// without any.
 pub(super) struct Asking(Option<Person>);
 
 impl FromRequestParts<App> for Asking {

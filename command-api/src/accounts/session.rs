@@ -1,4 +1,4 @@
-//! What whoever signs in gets.
+//! The session that a sign-in returns.
 
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use domain::account::Account;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::stored::unseal;
 use crate::{App, LogError};
 
-/// Answers that hold a token are for nobody else.
+/// Responses that contain a token are for nobody else.
 pub(crate) const NOT_KEPT: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
 
-/// An access token and whose it is.
+/// An access token and its owner.
 #[derive(Clone, Serialize)]
 pub(crate) struct Session {
     pub(crate) access_token: String,
@@ -35,12 +35,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Whose it is.
+    /// The owner's account.
     pub(crate) fn account(&self) -> AccountId {
         AccountId(self.user.id)
     }
 
-    /// Signs somebody in, unless the account was forgotten a moment ago.
+    /// Opens a session, unless the account was just forgotten.
     pub(super) async fn open(app: &App, account: &Account) -> Result<Option<Self>, LogError> {
         let commands = &app.commands;
         let name = unseal(commands, &Binding::Name(account.id), &account.name).await?;

@@ -171,7 +171,7 @@ pub struct SmsSettings {
 }
 
 impl AccountSettings {
-    /// What hashes passwords under these settings.
+    /// Returns the password hasher for these settings.
     pub fn passwords(&self) -> Passwords {
         let at_once = self.password_hashes.unwrap_or_else(password::at_once);
         let room = Room {

@@ -1,4 +1,4 @@
-//! Accounts as they stand in the log.
+//! Accounts as stored in the log.
 
 use domain::account::{Account, Email, Phone};
 use event_log::{Binding, Expected, VaultError, Write};
@@ -20,7 +20,7 @@ pub(crate) fn new_account_id(commands: &Commands) -> AccountId {
     AccountId(bits.max(1))
 }
 
-/// Who holds a claimed value.
+/// Returns the holder of a claimed value.
 pub(crate) fn holder(claim: &Recorded) -> Option<AccountId> {
     match &claim.event {
         Event::ClaimClaimed(Claimed { holder }) => holder.parse().ok().map(AccountId),
@@ -28,7 +28,7 @@ pub(crate) fn holder(claim: &Recorded) -> Option<AccountId> {
     }
 }
 
-/// A value that one account may hold, as it stands now.
+/// A value that one account may hold, in its current state.
 pub(crate) struct Claim {
     pub(crate) stream: StreamId,
     last: Option<Recorded>,
@@ -58,7 +58,7 @@ impl Claim {
         behind(self.last.as_slice())
     }
 
-    /// The write by which the account gives the value back, if it is the account's.
+    /// Returns the write that releases the value, if the account holds it.
     pub(crate) fn given_back_by(
         &self,
         commands: &Commands,
@@ -72,7 +72,7 @@ impl Claim {
         Some(commands.write(origin, commands.now(), stream, expected, vec![event]))
     }
 
-    /// The write by which the account takes the value.
+    /// Returns the write that claims the value for the account.
     pub(crate) fn taken_by(&self, commands: &Commands, origin: &Origin, id: AccountId) -> Write {
         let holder = id.to_string();
         let event = Event::ClaimClaimed(Claimed { holder });
@@ -81,13 +81,13 @@ impl Claim {
     }
 }
 
-/// An account that can be signed in to.
+/// Loads an account that can be signed in to.
 pub(crate) async fn load(commands: &Commands, id: AccountId) -> Result<Option<Account>, LogError> {
     let events = commands.log().load(&StreamId::of_account(id)).await?;
     Ok(Account::fold(&events).filter(Account::is_open))
 }
 
-/// Reads what is sealed for an account; nothing where it was forgotten.
+/// Unseals a value of an account; `None` if the account was forgotten.
 pub(crate) async fn unseal(
     commands: &Commands,
     binding: &Binding,
@@ -101,7 +101,7 @@ pub(crate) async fn unseal(
     }
 }
 
-/// The write by which an account gives back the number that it holds, if it holds one.
+/// Returns the write that releases the number that an account holds, if it holds one.
 pub(crate) async fn phone_given_back(
     commands: &Commands,
     origin: &Origin,
@@ -128,7 +128,7 @@ pub(crate) struct Opening<'o> {
 }
 
 impl Opening<'_> {
-    /// The writes by which the account comes about and takes the address, which nobody may hold.
+    /// Returns the writes that create the account and claim the address, which must be free.
     pub(crate) async fn writes(
         &self,
         commands: &Commands,

@@ -13,7 +13,7 @@ use crate::{CommandError, Commands, Done, Origin};
 #[error("no account has this e-mail address")]
 pub struct NoAccount;
 
-/// What an account may do in an hour from now on.
+/// The hourly limits of an account from now on.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiered {
     /// The tier.

@@ -1,5 +1,5 @@
-//! Forgetting that was begun and not ended, as where the process died or the log went away: it is
-//! carried on from the event that says it.
+//! Forgetting that was started but not finished, because the process died or the log became
+//! unavailable: it is resumed from the event that records it.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::forget::finish;
 use crate::{Commands, Origin};
 
 const BUCKET: &str = "forgetting";
-/// Under which it is kept up to where everybody is forgotten to the end.
+/// Key of the position up to which all forgetting is finished.
 const THROUGH: &str = "through";
-/// How often it is looked whether there is something to carry on.
+/// How often unfinished forgetting is searched for.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Whoever began to forget somebody has ended it by then, or will not.
+/// The process that started forgetting a person has finished by then, or will not.
 const UNDER_WAY: TimeDelta = TimeDelta::seconds(10);
 /// Events of accounts read at a time.
 const PAGE: usize = 1_000;
 
-/// Carries on what was not ended. Several processes may do so at once.
+/// Resumes what was not finished. Several processes may do so at once.
 pub struct Unfinished {
     commands: Commands,
     bucket: Bucket,
@@ -32,10 +32,10 @@ pub struct Unfinished {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Unfinished {
-    /// Begins to look, until `shutdown`.
+    /// Starts the search, until `shutdown`.
     ///
     /// # Errors
-    /// Where the bucket cannot be opened.
+    /// If the bucket cannot be opened.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<(), Error> {
         let bucket = log.bucket(BUCKET, None).await?;
         let unfinished = Self {
@@ -71,7 +71,7 @@ impl Unfinished {
         Ok(())
     }
 
-    /// Where another process came to; positions mean nothing after a restore.
+    /// The sequence that another process reached; positions mean nothing after a restore.
     async fn noted(&self) -> Result<u64, Failure> {
         let noted = self.bucket.get(THROUGH).await?;
         let position = noted.and_then(|noted| {
@@ -81,7 +81,8 @@ impl Unfinished {
         Ok(position.map_or(0, Position::sequence))
     }
 
-    /// Ends what was begun behind a sequence; answers with the one up to where nothing is left.
+    /// Finishes what was started after a sequence. Returns the sequence up to which nothing is
+    /// left.
     async fn go_through(&self, mut after: u64) -> Result<u64, Failure> {
         let (log, mut complete) = (self.commands.log(), false);
         let mut left = None;
@@ -118,8 +119,8 @@ impl Unfinished {
     }
 }
 
-/// Whether it was begun so lately that whoever began it may be about it. A clock may have jumped
-/// since.
+/// Whether it was started so recently that the process that started it may still be at it. A clock
+/// may have jumped since.
 fn is_under_way(begun: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     (now - begun).abs() < UNDER_WAY
 }

@@ -1,5 +1,5 @@
-//! `POST /auth/otp/verify`: signs in whoever holds a phone number, or attaches it to the account
-//! whose token comes along.
+//! `POST /auth/otp/verify`: signs in the holder of a phone number, or attaches it to the account
+//! whose token is sent.
 
 use access::{AccountToken, Person};
 use axum::Json;
@@ -25,16 +25,16 @@ use crate::commands::{Earlier, Repeated, until_written};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _};
 
-/// Why nobody is signed in.
+/// Why the sign-in failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    /// One message for all of it: a number's holder is nobody else's business.
+    /// One message for all cases: a number's holder is nobody else's business.
     #[error(
         "the code is wrong or has expired, or no account has this phone number; to attach the \
          number to an account, send its access token"
     )]
     Wrong,
-    /// Said only to somebody who has the phone in hand.
+    /// Reported only to somebody who has the phone in hand.
     #[error("phone: another account has this phone number")]
     HeldByAnother,
     #[error("the account no longer exists")]
@@ -50,7 +50,7 @@ impl crate::Refusal for Refusal {
     }
 }
 
-/// The holder of the token that came along, if one did; a token that is not good is 401.
+/// The holder of the token, if one was sent; an invalid token is 401.
 pub(super) struct Perhaps(Option<Person>);
 
 impl FromRequestParts<App> for Perhaps {
@@ -118,8 +118,8 @@ async fn attempt(
     Ok(account.filter(|_| trial == Trial::Right))
 }
 
-/// The answer to a repeat. A code that was used guards it as well as it guarded the first one:
-/// whoever sends other codes under the key ends both after as many tries.
+/// Answers a repeat. A used code guards it as well as it guarded the first request: other codes
+/// sent under the key end both after as many attempts.
 async fn again(
     app: &App,
     entered: Try<'_>,
@@ -137,7 +137,7 @@ async fn again(
     signed_in(app, &account, Some(repeated.position)).await
 }
 
-/// Another code under the same key: the wrong guess that it may be is counted.
+/// Another code under the same key: it may be a wrong guess, so it is counted.
 async fn other_request(app: &App, entered: &Try<'_>, origin: &Origin) -> HttpError {
     match compare(app, entered, origin).await {
         Ok(_counted) => CommandError::<Refusal>::OtherRequest.into(),
@@ -173,8 +173,9 @@ async fn signed_in(
     })
 }
 
-/// Whom a number signs in: the account that holds it. Having named it at registration gives no
-/// right to it, or whoever comes to a number would come into an account that a stranger has opened.
+/// The account that a number signs in: the one that holds it. Having named it at registration gives
+/// no right to it, otherwise a number's new owner would get into an account that a stranger has
+/// opened.
 async fn whose(app: &App, phone: &Phone) -> Result<Option<Account>, LogError> {
     let held = Claim::of_phone(&app.commands, phone).await?;
     match held.holder() {
@@ -186,7 +187,7 @@ async fn whose(app: &App, phone: &Phone) -> Result<Option<Account>, LogError> {
 /// An account that holds a number now.
 struct Attached {
     account: Account,
-    /// Where that was written, if anything had to be.
+    /// The position of that write, if one was needed.
     position: Option<Position>,
 }
 
@@ -227,7 +228,7 @@ async fn attach(
     until_written(attempt).await
 }
 
-/// The writes by which an account takes a number, and gives back the one it held before.
+/// Returns the writes that claim a number for an account, and release the one it held before.
 async fn taking(
     commands: &Commands,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! `POST /circles`, `POST /api/v1/circles`: makes a circle.
+//! `POST /circles`, `POST /api/v1/circles`: creates a circle.
 
 use access::{AccountToken, Authorized, scope};
 use axum::extract::State;
@@ -18,7 +18,7 @@ use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, Origin, answer};
 
-/// A circle that was just made.
+/// A newly created circle.
 #[derive(Clone, Debug, Serialize)]
 struct NewCircle {
     id: CircleId,
@@ -54,7 +54,7 @@ async fn create(
         .map(|id| NewCircle { id, name }))
 }
 
-/// Whether somebody may have one more circle.
+/// Checks whether an owner may have one more circle.
 fn has_room(app: &App, owner: &CircleOwner) -> Result<(), TooMany> {
     let made = app.circles.look(|circles| circles.made_by(owner));
     match owner {

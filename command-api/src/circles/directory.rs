@@ -1,4 +1,4 @@
-//! Who shares circles with whom, kept in memory.
+//! The circles that people share, kept in memory.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::Origin;
 use crate::commands::Outcome;
 use crate::follow::follow;
 
-/// How long whoever changed something waits until it is known here.
+/// How long a caller waits until its change is known here.
 const LEARNING: Duration = Duration::from_millis(500);
 
-/// All circles, folded from the log. They may lag by a moment behind what another process wrote.
+/// All circles, folded from the log. They may briefly lag behind what another process wrote.
 #[derive(Clone)]
 pub struct Directory {
     circles: Arc<RwLock<Circles>>,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// Reads all that was ever written, from where the runner noted it last, then follows in the
+    /// Reads all circles, starting from the runner's last checkpoint, then follows the log in the
     /// background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
         let checkpoint = FoldCheckpoint::open(&log, Fold::Circles, Circles::FORM).await?;
@@ -49,12 +49,12 @@ impl Directory {
         Ok(Self { circles, reached })
     }
 
-    /// Looks at the circles as they are known now.
+    /// Reads the circles as they are currently known.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Circles) -> T) -> T {
         look(&self.circles.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The part of the log where a circle stands.
+    /// The part of the log that a circle is in.
     pub(crate) fn org_of(&self, id: &CircleId) -> OrgId {
         let org = self.look(|circles| match &circles.circle(id)?.owner {
             CircleOwner::Organization(org) => Some(org.clone()),
@@ -63,7 +63,7 @@ impl Directory {
         org.unwrap_or_else(|| OrgId::from(SYSTEM_ORG))
     }
 
-    /// What came of a command, once this process knows of it.
+    /// Returns the outcome of a command once this process knows of it.
     pub(crate) async fn learned<T>(&self, origin: &Origin, outcome: Outcome<T>) -> Outcome<T> {
         if let Outcome::First(done) = &outcome {
             self.learn(done.position, origin).await;
@@ -71,11 +71,11 @@ impl Directory {
         outcome
     }
 
-    /// Waits a moment until what was written at a position is known here, so that whoever wrote it
-    /// meets it with the next request.
+    /// Waits briefly until what was written at a position is known here, so that the client sees it
+    /// with its next request.
     pub(crate) async fn learn(&self, position: Position, origin: &Origin) {
-        // The claim of an `Idempotency-Key` stands last in its commit, right behind what is
-        // followed here.
+        // The claim of an `Idempotency-Key` is the last in its commit, right after what is followed
+        // here.
         let claims = u64::from(origin.receipt.is_some());
         let sequence = position.sequence().saturating_sub(claims);
         let mut reached = self.reached.clone();

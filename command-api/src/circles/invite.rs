@@ -1,4 +1,4 @@
-//! `POST /circles/{id}/invites`, `POST /api/v1/circles/{id}/invites`: makes a code that lets
+//! `POST /circles/{id}/invites`, `POST /api/v1/circles/{id}/invites`: creates a code that lets
 //! somebody join.
 
 use access::{AccountToken, Authorized, scope};
@@ -19,10 +19,10 @@ use crate::commands::{Outcome, Plan, Repeated, behind};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, LogError, Origin, answer};
 
-/// Of `[0-9A-Za-z]`: nobody guesses one within its life.
+/// Of `[0-9A-Za-z]`: unguessable within its lifetime.
 const CODE_LENGTH: usize = 12;
 
-/// An invite that was just made.
+/// A newly created invite.
 struct NewInvite {
     code: String,
     expires_at: DateTime<Utc>,
@@ -41,7 +41,7 @@ struct InviteOfOrganization {
     expires_at: DateTime<Utc>,
 }
 
-/// The hash under which a code stands in the log.
+/// The hash of a code in the log.
 pub(super) fn code_hash(app: &App, code: &str) -> String {
     let keyring = app.commands.log().keyring();
     keyring.keyed_hash("circle invite", &[code.as_bytes()])
@@ -85,7 +85,7 @@ async fn invite(
         let room = app.bounds.of_circle();
         let room = room.one_more_invite(circle.as_ref(), now);
         room.map_err(|full| CommandError::Refused(full.into()))?;
-        // By its claim the code finds its circle.
+        // The claim leads from the code to its circle.
         let claim = log.claim("circle invite", &code);
         let free = behind(log.last(&claim).await?.as_slice());
         let holder = format!("{id} {org}");
@@ -105,7 +105,7 @@ async fn invite(
     }
 }
 
-/// The first answer again.
+/// Returns the first answer again.
 async fn repeat(
     app: &App,
     origin: &Origin,

@@ -22,7 +22,7 @@ struct Joined {
     circle_id: CircleId,
 }
 
-/// Why somebody does not join.
+/// Why joining failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum NotJoined {
     #[error(transparent)]
@@ -49,7 +49,7 @@ impl Refusal for CannotJoin {
     }
 }
 
-/// The circle that a code leads to, and the part of the log where it stands.
+/// The circle that a code leads to, and the part of the log it is in.
 async fn find(app: &App, code: &str) -> Result<Option<(CircleId, OrgId)>, LogError> {
     let claim = app.commands.log().claim("circle invite", code);
     let last = app.commands.log().last(&claim).await?;

@@ -1,4 +1,4 @@
-//! Circles: making them, joining and leaving, and the places they watch.
+//! Circles: creating, joining and leaving them, and the places they watch.
 
 mod create;
 mod directory;
@@ -30,7 +30,7 @@ pub(crate) fn router() -> Router<App> {
         )
 }
 
-/// What an organization does with its own circles.
+/// Routes for an organization's own circles.
 pub(crate) fn of_organizations() -> Router<App> {
     Router::new()
         .route("/api/v1/circles", post(create::create_circle_of_org))
@@ -50,7 +50,7 @@ fn stream(org: &OrgId, id: &CircleId) -> StreamId {
     StreamId::new(org, AggregateType::Circle, id.as_str())
 }
 
-/// The part of the log where persons' circles stand.
+/// The part of the log with persons' circles.
 fn nobodys() -> OrgId {
     OrgId::from(SYSTEM_ORG)
 }

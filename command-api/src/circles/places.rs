@@ -1,5 +1,5 @@
-//! `POST /circles/{id}/places`, `DELETE /circles/{id}/places/{placeId}`: has a place watched, or
-//! not any more.
+//! `POST /circles/{id}/places`, `DELETE /circles/{id}/places/{placeId}`: starts or stops watching a
+//! place.
 
 use access::AccountToken;
 use axum::extract::{Path, State};
@@ -72,7 +72,7 @@ pub(super) async fn add_place(
     Ok(answer::json(StatusCode::CREATED, done))
 }
 
-/// Why no place is removed: whoever is no member learns as little as where there is none.
+/// Why no place is removed: a caller who is not a member gets the same answer as if there is none.
 fn no_place<E>(_: E) -> NotFound {
     NotFound("place")
 }

@@ -1,9 +1,9 @@
-//! How every command is carried out: load, decide, append, and all again when somebody else was
-//! quicker.
+//! How every command is carried out: load, decide, append, and start over if another writer was
+//! faster.
 //!
-//! Two have a loop of their own. Records that are written many at once are tried again one by one
-//! (`records/batch.rs`). A run that an `Idempotency-Key` names begins in an empty stream, so that a
-//! conflict is the first one's answer (`workflows/trigger.rs`).
+//! Two have a loop of their own. Records written many at once are retried one by one
+//! (`records/batch.rs`). A run that an `Idempotency-Key` names starts in an empty stream, so that a
+//! conflict is the first request's answer (`workflows/trigger.rs`).
 
 mod receipts;
 
@@ -23,10 +23,10 @@ use crate::{App, CommandError, Random};
 
 pub(crate) use receipts::{Earlier, Repeated};
 
-/// How often a decision is taken anew before giving up; more than once is rare.
+/// How often a decision is attempted before giving up; more than once is rare.
 pub(crate) const ATTEMPTS: usize = 8;
 
-/// What commands work with.
+/// Dependencies of commands.
 #[derive(Clone)]
 pub struct Commands {
     log: EventLog,
@@ -47,9 +47,9 @@ impl fmt::Debug for Commands {
 /// Where a command comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// What led to it.
+    /// The context that caused it.
     pub context: Context,
-    /// Its receipt, where it came with an `Idempotency-Key`.
+    /// Its receipt, if it came with an `Idempotency-Key`.
     pub receipt: Option<Receipt>,
 }
 
@@ -69,8 +69,8 @@ impl Origin {
 impl FromRequestParts<App> for Origin {
     type Rejection = Infallible;
 
-    /// A command that came with this request. One that follows from what Waypost itself has called
-    /// goes on with its count of hops and of runs.
+    /// The origin of a command sent with this request. One that follows from a call by Waypost
+    /// itself continues that call's count of hops and of runs.
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let request = RequestContext::from_request_parts(parts, app).await?;
         let mut context = request.context();
@@ -92,14 +92,14 @@ impl FromRequestParts<App> for Origin {
 /// A command that was carried out.
 #[derive(Clone, Debug)]
 pub struct Done<T> {
-    /// What came of it.
+    /// Its result.
     pub answer: T,
     /// Reads that wait for this position see it.
     pub position: Position,
 }
 
 impl<T> Done<T> {
-    /// The same with what is made of its answer.
+    /// The same with the answer mapped.
     pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Done<U> {
         Done {
             answer: make(self.answer),
@@ -117,7 +117,7 @@ pub(crate) enum Past {
     Whole,
 }
 
-/// A decision: the answer, and the events that make it true (none where it is true already).
+/// A decision: the answer, and the events that make it true (none if it is true already).
 pub(crate) struct Decision<T> {
     pub(crate) answer: T,
     pub(crate) events: Vec<Event>,
@@ -132,14 +132,14 @@ impl<T> Decision<T> {
     }
 }
 
-/// What came of a command that may be a repeat.
+/// The outcome of a command that may be a repeat.
 pub(crate) enum Outcome<T> {
     First(Done<T>),
     Repeat(Repeated),
 }
 
 impl<T> Outcome<T> {
-    /// The first answer, which a repeat finds `again` by what the first one made.
+    /// Returns the first answer. A repeat finds it `again` from what the first request made.
     pub(crate) fn answered(self, again: impl FnOnce(String) -> T) -> Done<T> {
         match self {
             Self::First(done) => done,
@@ -148,7 +148,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What a command is about to do.
+/// The plan of a command.
 pub(crate) enum Plan<T> {
     /// Nothing: it is true already.
     Stands(Done<T>),
@@ -162,7 +162,7 @@ pub(crate) enum Plan<T> {
 }
 
 impl Commands {
-    /// Works on this log, by the machine's clock.
+    /// Creates commands on this log and the machine's clock.
     pub fn new(log: EventLog) -> Self {
         Self {
             log,
@@ -172,13 +172,13 @@ impl Commands {
         }
     }
 
-    /// The same by another clock.
+    /// The same with another clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same with another life of receipts.
+    /// The same with another lifetime of receipts.
     #[must_use]
     pub fn with_receipts_lasting(self, receipts_last: Duration) -> Self {
         Self {
@@ -187,13 +187,13 @@ impl Commands {
         }
     }
 
-    /// The log that it works on.
+    /// Returns the log.
     pub fn log(&self) -> &EventLog {
         &self.log
     }
 
-    /// The time, cut to the microseconds that the log keeps, so that a first answer and its repeat
-    /// say the same.
+    /// The time, truncated to the microseconds that the log stores, so that a first answer and its
+    /// repeat are the same.
     pub fn now(&self) -> DateTime<Utc> {
         let now = self.clock.now();
         DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
@@ -209,7 +209,7 @@ impl Commands {
         }
     }
 
-    /// Carries out a command that is the same however often it is sent.
+    /// Carries out an idempotent command.
     pub(crate) async fn execute<T, R>(
         &self,
         origin: &Origin,
@@ -221,7 +221,7 @@ impl Commands {
             .await
     }
 
-    /// The same as `plan` says, planned anew whenever somebody else was quicker.
+    /// The same for a `plan`, made again whenever another writer was faster.
     pub(crate) async fn execute_plan<T, R, F>(
         &self,
         plan: impl Fn() -> F,
@@ -242,8 +242,8 @@ impl Commands {
     }
 
     /// Carries out a command at most once for each receipt. The receipt's key is claimed together
-    /// with the command's own events, in the name of `holder`: what a repeat needs to find the
-    /// first answer.
+    /// with the command's own events, with `holder` as what a repeat needs to find the first
+    /// answer.
     pub(crate) async fn execute_once<T, R>(
         &self,
         origin: &Origin,
@@ -256,8 +256,8 @@ impl Commands {
         self.carry_out(origin, plan).await
     }
 
-    /// Carries out what `plan` says at most once for each receipt, planned anew whenever somebody
-    /// else was quicker.
+    /// Carries out a `plan` at most once for each receipt. It is made again whenever another writer
+    /// was faster.
     pub(crate) async fn carry_out<T, R, F>(
         &self,
         origin: &Origin,
@@ -287,7 +287,7 @@ impl Commands {
         until_written(attempt).await
     }
 
-    /// What a decision on one aggregate writes.
+    /// Plans the writes of a decision on one aggregate.
     async fn plan<T, R>(
         &self,
         origin: &Origin,
@@ -306,7 +306,7 @@ impl Commands {
         Ok(self.planned(origin, now, (stream, last), holder, decision))
     }
 
-    /// What a decision writes on one aggregate whose last event stands at a sequence.
+    /// Plans the writes of a decision on one aggregate whose last event has the given sequence.
     pub(crate) fn planned<T>(
         &self,
         origin: &Origin,
@@ -328,7 +328,7 @@ impl Commands {
         }
     }
 
-    /// Where the writes stand, or nothing where somebody else was quicker.
+    /// Commits the writes. Returns their position, or `None` if another writer was faster.
     pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<Option<Position>, AppendError> {
         match self.log.commit(Commit { writes }).await {
             Err(AppendError::Conflict) => Ok(None),
@@ -355,7 +355,7 @@ impl Commands {
     }
 }
 
-/// Tries again for as long as somebody else was quicker, as an attempt that made nothing says.
+/// Retries while an attempt returns `None`, which means that another writer was faster.
 pub(crate) async fn until_written<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
 where
     E: From<AppendError>,
@@ -369,7 +369,7 @@ where
     Err(AppendError::Conflict.into())
 }
 
-/// What a write expects that was decided on this past.
+/// The expectation of a write that was decided on this past.
 pub(crate) fn behind(past: &[Recorded]) -> Expected {
     Expected::after(past.last().map(|last| last.sequence))
 }

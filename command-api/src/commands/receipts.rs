@@ -1,4 +1,4 @@
-//! What an `Idempotency-Key` stands for: a claim that is written with the command's own events.
+//! The receipt of an `Idempotency-Key`: a claim that is written with the command's own events.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Expected, Position, Write};
@@ -10,16 +10,16 @@ use crate::CommandError;
 /// A command with an `Idempotency-Key` that was carried out before.
 #[derive(Clone, Debug)]
 pub(crate) struct Repeated {
-    /// What the first one made.
+    /// What the first request made.
     pub(crate) holder: String,
-    /// Where the first one stands.
+    /// The position of the first one.
     pub(crate) position: Position,
-    /// When it was.
+    /// The time of the first one.
     pub(crate) time: DateTime<Utc>,
 }
 
 impl Repeated {
-    /// The first answer, as it is found again by what the first one made.
+    /// Returns the first answer, found from what the first request made.
     pub(crate) fn done<T>(self, answer: impl FnOnce(String) -> T) -> Done<T> {
         Done {
             answer: answer(self.holder),
@@ -35,28 +35,28 @@ pub(crate) struct Slot {
     expected: Expected,
 }
 
-/// What is known of an `Idempotency-Key`.
+/// Earlier use of an `Idempotency-Key`.
 pub(crate) enum Earlier {
-    /// Nothing, or nothing that counts any more; where to claim it, if there is one.
+    /// None, or none that still counts; where to claim the key, if there is one.
     None(Option<Slot>),
     Repeat(Repeated),
 }
 
 impl Commands {
-    /// Since when receipts are still good.
+    /// The time since which receipts are still valid.
     pub(crate) fn receipts_since(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let last = TimeDelta::from_std(self.receipts_last).ok();
         let since = last.and_then(|last| now.checked_sub_signed(last));
         since.unwrap_or(DateTime::UNIX_EPOCH)
     }
 
-    /// Whether a receipt of that time is still good.
+    /// Whether a receipt of that time is still valid.
     pub(crate) fn is_fresh(&self, written: DateTime<Utc>) -> bool {
         let age = self.now() - written;
         age.to_std().is_ok_and(|age| age < self.receipts_last) || age < TimeDelta::zero()
     }
 
-    /// What is known of the request's `Idempotency-Key`.
+    /// Looks up earlier use of the request's `Idempotency-Key`.
     pub(crate) async fn earlier<R>(&self, origin: &Origin) -> Result<Earlier, CommandError<R>> {
         let Some(receipt) = &origin.receipt else {
             return Ok(Earlier::None(None));
@@ -82,7 +82,7 @@ impl Commands {
         Some(self.write(origin, self.now(), stream, expected, vec![claimed]))
     }
 
-    /// What was made under a receipt before, if its key was used.
+    /// Returns what was made under a receipt before, if its key was used.
     fn repeated<R>(
         &self,
         receipt: &Receipt,

@@ -30,7 +30,7 @@ impl Refusal for CannotJoin {
     }
 }
 
-/// What the page of an invite shows before anybody accepts.
+/// What the page of an invite shows before it is accepted.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
@@ -39,7 +39,7 @@ struct Shown {
     expires_at: DateTime<Utc>,
     /// Whether the address has an account.
     account: bool,
-    /// Whether whoever looks is signed in to it.
+    /// Whether the caller is signed in to it.
     signed_in: bool,
 }
 
@@ -113,7 +113,7 @@ async fn join(
     Ok(joined)
 }
 
-/// Whether whoever sends a request is signed in to the account that has the invited address.
+/// Whether the sender of a request is signed in to the account that has the invited address.
 fn is_signed_in(app: &App, headers: &HeaderMap, invitation: &Invitation) -> bool {
     let person = app.access.person_of_session(headers).ok();
     person.is_some_and(|person| Some(person.account_id) == invitation.holder)

@@ -13,7 +13,7 @@ use crate::body::JsonBody;
 use crate::keys::{Giver, create, full, given, revoke, until_known};
 use crate::{App, Origin, answer};
 
-/// Whoever owns an organization can give every scope.
+/// The owner of an organization can grant every scope.
 pub(super) async fn create_key(
     OnPage(staff): OnPage,
     State(app): State<App>,

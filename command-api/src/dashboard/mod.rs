@@ -1,5 +1,5 @@
-//! What a person of an organization's staff does on its pages: signing in and out, people,
-//! keys, runs by hand, calls for help. The pages themselves are read from `query-api`.
+//! Commands of an organization's staff on its pages: signing in and out, people, keys, runs by
+//! hand, calls for help. The pages themselves are read from `query-api`.
 
 mod invites;
 mod keys;
@@ -52,8 +52,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/dashboard/workflows/{id}/run", post(runs::run_workflow))
 }
 
-/// Whoever did something on a page meets it with the next one: waits a moment until this process
-/// has learned of it.
+/// Waits briefly until this process knows of a change, so that the next page shows it.
 async fn until(known: impl Fn() -> bool, what: &'static str) {
     let known = async {
         while !known() {

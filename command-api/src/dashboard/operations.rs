@@ -1,5 +1,5 @@
-//! `POST /dashboard/system/operations`, `DELETE /dashboard/system/operations/{id}`: what operators
-//! of the installation ask of the projector, which performs it.
+//! `POST /dashboard/system/operations`, `DELETE /dashboard/system/operations/{id}`: operations that
+//! operators of the installation request and the projector performs.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -16,12 +16,12 @@ use crate::App;
 use crate::accounts::NOT_KEPT;
 use crate::body::SmallBody;
 
-/// Where operations are asked for; clones are the same.
+/// Where operations are requested; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Operations(PgPool);
 
 impl Operations {
-    /// In the database of the read models.
+    /// Requests operations in the database of the read models.
     pub fn new(models: PgPool) -> Self {
         Self(models)
     }
@@ -34,13 +34,13 @@ struct Asked {
     projection: String,
     /// One dead letter, by its sequence.
     letter: Option<i64>,
-    /// Or all up to this one,
+    /// Or all up to this one.
     up_to: Option<i64>,
-    /// which are so many, as whoever asks was told.
+    /// The number of these that the caller was shown.
     count: Option<i64>,
 }
 
-/// What it is about.
+/// The subject of an operation.
 enum Subject {
     Projection,
     Letter(i64),
@@ -105,7 +105,7 @@ pub(super) async fn ask_for_operation(
     Ok((StatusCode::ACCEPTED, NOT_KEPT, answer).into_response())
 }
 
-/// The dead letters that are meant, as they are now.
+/// Returns the selected dead letters that currently exist.
 async fn letters(
     models: &PgPool,
     projection: &str,

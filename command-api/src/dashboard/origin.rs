@@ -1,4 +1,4 @@
-//! Where a request of a page comes from.
+//! The origin of a page's request.
 
 use access::{Operator, Staff, is_own_page};
 use axum::extract::FromRequestParts;
@@ -24,7 +24,7 @@ impl FromRequestParts<App> for OwnPage {
     }
 }
 
-/// A person of the staff, on one of our own pages.
+/// A staff member, on one of our own pages.
 pub(super) struct OnPage(pub(super) Staff);
 
 impl FromRequestParts<App> for OnPage {

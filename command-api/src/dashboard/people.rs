@@ -53,7 +53,7 @@ pub(super) async fn invite_person(
     Ok((NOT_KEPT, answer::json(StatusCode::CREATED, done)).into_response())
 }
 
-/// Removes somebody; whoever names themselves leaves.
+/// Removes somebody; a caller who names themselves leaves.
 pub(super) async fn remove_person(
     OnPage(staff): OnPage,
     State(app): State<App>,

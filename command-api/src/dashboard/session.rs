@@ -1,4 +1,4 @@
-//! `POST /dashboard/sign-in`, `POST /dashboard/sign-out`: the session of a person of the staff.
+//! `POST /dashboard/sign-in`, `POST /dashboard/sign-out`: the session of a staff member.
 
 use access::{SESSION_COOKIE, not_staff};
 use axum::extract::State;
@@ -49,8 +49,8 @@ fn cookie(token: &str, seconds: u64, secure: bool) -> String {
     )
 }
 
-/// What the first proxy says of the browser's side. Believed of anybody: whoever forges it gets a
-/// cookie that goes nowhere else, and a proxy that nobody has named yet does no harm by it.
+/// The browser's scheme as reported by the first proxy. Trusted from any client: one that forges it
+/// gets a cookie that goes nowhere else, and a proxy that is not configured yet does no harm by it.
 fn came_by_https(headers: &HeaderMap) -> bool {
     let scheme = headers.get("x-forwarded-proto");
     let first = scheme.and_then(|scheme| scheme.as_bytes().split(|byte| *byte == b',').next());

@@ -1,4 +1,4 @@
-//! `POST /api/v1/keys`: makes an API key and shows it, once.
+//! `POST /api/v1/keys`: creates an API key and shows it once.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{App, CommandError, Commands, Done, LogError, Origin, answer};
 /// How long the directory of keys may take to learn of a new one.
 const LEARNING: Duration = Duration::from_millis(500);
 
-/// A key that was just made. The key itself is nowhere kept.
+/// A newly created key. The key itself is not stored.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewKey {
@@ -37,14 +37,14 @@ impl std::fmt::Debug for NewKey {
     }
 }
 
-/// Who gives a key.
+/// Who creates a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Giver<'g> {
-    /// The operator, whom nothing bounds.
+    /// The operator, who has no limits.
     Operator,
-    /// A person of the organization's staff; `Some` number of keys where there may be no more.
+    /// A staff member of the organization; `Some` with the maximum number of keys if it is reached.
     Owner(Option<usize>),
-    /// A key, which gives no more than it has; the number likewise.
+    /// A key, which grants no more than it has; the number likewise.
     Key(&'g Caller, Option<usize>),
 }
 
@@ -70,7 +70,7 @@ impl Giver<'_> {
         asked.decide(&means, now)
     }
 
-    /// Where there may be no more keys: how many there are.
+    /// The maximum number of keys, if it is reached.
     fn full(self) -> Option<usize> {
         match self {
             Self::Operator => None,
@@ -104,7 +104,7 @@ impl crate::Refusal for Refusal {
     }
 }
 
-/// Makes a key. A repeat with the same receipt gets the same key again.
+/// Creates a key. A repeat with the same receipt gets the same key again.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
@@ -114,8 +114,9 @@ pub async fn create(
 ) -> Result<Done<NewKey>, CommandError<Refusal>> {
     let asked = asked.into();
     let decide = |now| giver.decide(asked.clone(), now);
-    // What is wrong at any time is said at once. Whether the end is still to come is decided once
-    // it is known that this is no repeat, which is answered as at first however late it is.
+    // Errors that do not depend on time are reported at once. Whether the expiry is in the future
+    // is decided once this is known not to be a repeat, which gets the first answer however late it
+    // is.
     let decided = decide(DateTime::<Utc>::MIN_UTC).or_else(|_| decide(commands.now()));
     decided.map_err(CommandError::Refused)?;
     let key_id = KeyId::from(commands.random.id());
@@ -146,7 +147,8 @@ pub async fn create(
     Ok(Done { answer, position })
 }
 
-/// Whether the giver was withdrawn before what it gave stood in the log: then that never works.
+/// Whether the giver was revoked before the key it created was in the log: then that key never
+/// works.
 async fn was_withdrawn(
     commands: &Commands,
     org: &OrgId,
@@ -181,7 +183,7 @@ fn derived(log: &EventLog, receipt: &Receipt, key_id: &KeyId) -> [u8; 32] {
     entropy
 }
 
-/// Whoever got a key may use it at once: waits a moment until this process has learned of it.
+/// Waits briefly until this process knows of a key, so that the client can use it at once.
 pub(crate) async fn until_known(access: &Access, key: &str) {
     let known = async {
         while access.identify(key).is_err() {
@@ -193,7 +195,7 @@ pub(crate) async fn until_known(access: &Access, key: &str) {
     }
 }
 
-/// The number of keys that an organization may have, where it has as many.
+/// The number of keys that an organization may have, if it is reached.
 pub(crate) fn full(app: &App, org: &OrgId) -> Option<usize> {
     (app.access.keys_in_force(org) >= app.keys_per_organization)
         .then_some(app.keys_per_organization)

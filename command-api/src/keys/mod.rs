@@ -1,4 +1,4 @@
-//! API keys: making and withdrawing them.
+//! API keys: creating and revoking them.
 
 mod create;
 mod revoke;

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/keys/{keyId}`: withdraws an API key, with `?given=true` all that it gave as well.
+//! `DELETE /api/v1/keys/{keyId}`: revokes an API key, with `?given=true` also all keys that it
+//! created.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +19,17 @@ use crate::{App, CommandError, Commands, Done, LogError, NotFound, Origin, answe
 /// Events of keys read at a time.
 const PAGE: usize = 1_000;
 
-/// What a withdrawal takes along.
+/// What a revocation includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// What the key gave goes on working.
+    /// Keys that the key created continue to work.
     Stays,
-    /// All that the key gave, and what that gave in turn, ends too.
+    /// All keys that the key created, directly or indirectly, end too.
     Ends,
 }
 
-/// Withdraws a key; one that does not work any more counts as not there, unless something that it
-/// gave is to end with it.
+/// Revokes a key. One that no longer works counts as not found, unless a key that it created has to
+/// end with it.
 pub async fn revoke(
     commands: &Commands,
     origin: &Origin,
@@ -36,7 +37,7 @@ pub async fn revoke(
     key_id: &KeyId,
     given: Given,
 ) -> Result<Done<()>, CommandError<NotFound>> {
-    // The key itself first: from then on it gives nothing more.
+    // The key itself first: from then on it creates no more keys.
     let revoked = revoke_one(commands, origin, org, key_id).await;
     match (given, revoked) {
         (Given::Stays, revoked) => revoked,
@@ -67,8 +68,8 @@ async fn revoke_one(
     revoked.await
 }
 
-/// Withdraws what a key gave until nothing of it is left: one of them may have given another while
-/// the rest was being withdrawn.
+/// Revokes the keys that a key created until none is left: one of them may have created another
+/// while the rest were being revoked.
 async fn revoke_given(
     commands: &Commands,
     origin: &Origin,
@@ -84,7 +85,7 @@ async fn revoke_given(
         for key_id in &left {
             match revoke_one(commands, origin, org, key_id).await {
                 Ok(done) => last = Some(done),
-                // Somebody else was quicker.
+                // Another process was faster.
                 Err(CommandError::Refused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -92,7 +93,7 @@ async fn revoke_given(
     }
 }
 
-/// Which key gave which, as the log says: those that work no more included.
+/// Which key created which, as recorded in the log, including those that no longer work.
 #[derive(Default)]
 struct Family {
     given: HashMap<KeyId, Vec<KeyId>>,
@@ -127,12 +128,12 @@ impl Family {
         }
     }
 
-    /// What stems from a key and has not been withdrawn, the nearest first.
+    /// Keys that descend from a key and have not been revoked, the nearest first.
     fn left_of(mut self, key_id: &KeyId) -> Vec<KeyId> {
         let mut all = self.given.remove(key_id).unwrap_or_default();
         let mut nth = 0;
         while let Some(next) = all.get(nth) {
-            // Taken out, so that a log in which keys gave each other would end the walk too.
+            // Taken out, so that the walk ends even if keys in the log created each other.
             all.extend(self.given.remove(next).unwrap_or_default());
             nth += 1;
         }

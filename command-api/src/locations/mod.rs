@@ -1,4 +1,4 @@
-//! Where persons are, and whether they show it.
+//! Where persons are, and whether they share it.
 
 mod pause;
 mod tracks;

@@ -1,9 +1,9 @@
-//! The fixes that a person has sent lately, kept in memory so that an update need not read before
-//! it is written.
+//! The fixes that a person sent recently, kept in memory so that an update needs no read before its
+//! write.
 //!
-//! A fix that comes again is found by its time. The log knows when it took up an event, and that
-//! is never much before the fix was made: so of a person's whole past only what came since then
-//! has to be looked through, which for fixes that are made now is next to nothing.
+//! A repeated fix is found by its time. The log records when it received an event, which is never
+//! much before the fix was made. So only the part of a person's past since then has to be searched,
+//! which is next to nothing for current fixes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,16 +13,16 @@ use domain::location::CLOCKS_APART;
 use event_log::{EventLog, ReadError};
 use schemas::{AccountId, Event, Receipt, Recorded, StreamId};
 
-/// Fixes of one person kept at most.
+/// Most fixes kept of one person.
 const MOST_FIXES: usize = 2_048;
 /// Persons in one generation: at most twice as many are kept.
 const GENERATION: usize = 20_000;
 
-/// The tracks that were asked for lately.
+/// The recently used tracks.
 #[derive(Default)]
 pub(crate) struct Tracks(Mutex<Generations>);
 
-/// Whoever is asked for moves to the young; when these are many, the old are dropped.
+/// A used track moves to the young; when these are many, the old are dropped.
 #[derive(Default)]
 struct Generations {
     young: HashMap<AccountId, Arc<Track>>,
@@ -47,16 +47,16 @@ impl Tracks {
     }
 }
 
-/// What is known of a person's track.
+/// The known part of a person's track.
 pub(super) struct KnownTrack {
     /// The sequence of its last event.
     pub(super) last: Option<u64>,
-    /// All that the log took up since then is here.
+    /// Everything that the log received since then is here.
     since: DateTime<Utc>,
     fixes: BTreeMap<DateTime<Utc>, Sent>,
 }
 
-/// How a fix came.
+/// How a fix was sent.
 struct Sent {
     at: DateTime<Utc>,
     receipt: Option<Receipt>,
@@ -75,7 +75,7 @@ impl KnownTrack {
         let stream = StreamId::of_track(account);
         let last = log.last(&stream).await?;
         let events = match &last {
-            // Looking through the log by time costs more than looking at one event.
+            // Searching the log by time costs more than reading one event.
             Some(last) if last.time + CLOCKS_APART >= since => {
                 log.load_since(&stream, since).await?
             }
@@ -111,7 +111,7 @@ impl KnownTrack {
         })
     }
 
-    /// Takes note of fixes that were just appended, the last of them at a sequence.
+    /// Records fixes that were just appended, the last of them at sequence `last`.
     pub(super) fn append(
         &mut self,
         fixes: impl Iterator<Item = DateTime<Utc>>,

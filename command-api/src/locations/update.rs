@@ -1,4 +1,4 @@
-//! `POST /location/update`: takes where a person is, or was.
+//! `POST /location/update`: accepts where a person is, or was.
 
 use access::{Person, UncountedToken};
 use axum::extract::{FromRequest, Request as HttpRequest, State};
@@ -20,7 +20,7 @@ use crate::commands::until_written;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, Origin, Refusal, answer};
 
-/// A fix that was taken, now or when it was first sent.
+/// A fix that was accepted, now or when it was first sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Accepted {
     id: Uuid,
@@ -63,7 +63,7 @@ pub(super) async fn update_location(
     ))
 }
 
-/// Reads JSON; a number beyond all bounds is named by its field.
+/// Reads JSON; an out-of-range number is reported by its field.
 fn read(body: &AnyBody) -> Result<Value, HttpError> {
     if body.trim_ascii().is_empty() {
         return Err(HttpError::bad_request("lat: is required; lng: is required"));
@@ -74,7 +74,7 @@ fn read(body: &AnyBody) -> Result<Value, HttpError> {
     service::body::parse(body)
 }
 
-/// Counts every update, whatever becomes of it. Says no to one that never fits.
+/// Counts every update, whatever its outcome. Refuses one that never fits.
 async fn count(
     app: &App,
     person: &Person,
@@ -112,7 +112,8 @@ async fn take(
             Some(known) if known.reaches(since) => known,
             _ => KnownTrack::load(log, account, since).await?,
         };
-        // What is not put back is loaded anew: after a failure nobody knows what was written.
+        // A track that is not put back is loaded again: after a failure it is unknown what was
+        // written.
         let mut known = known;
         let fixes = same_times(app, &known, request.fixes(), origin.receipt.as_ref())?;
         let settled = settle_times(&fixes, |fix| known.has(fix), now);
@@ -143,7 +144,7 @@ async fn take(
     until_written(attempt).await
 }
 
-/// Since when the person's track must be known.
+/// The time since which the person's track must be known.
 fn needed(fixes: &[Fix], now: DateTime<Utc>) -> DateTime<Utc> {
     let oldest = fixes.iter().filter_map(|fix| fix.recorded_at).min();
     taken_since(oldest.unwrap_or(now).min(now))

@@ -1,4 +1,4 @@
-//! Accepting an invite: the link in hand, by the account that has the address.
+//! Accepting an invite: with its link, by the account that has the address.
 
 use chrono::{DateTime, Utc};
 use domain::account::{Email, Registration};
@@ -13,18 +13,18 @@ use crate::accounts::stored::{Claim, Opening};
 use crate::commands::{behind, until_written};
 use crate::{CommandError, Commands, Done, LogError, Origin};
 
-/// What a link invites to.
+/// The invitation of a link.
 #[derive(Clone, Debug)]
 pub struct Invitation {
     /// The organization.
     pub org: OrgId,
     /// Its name.
     pub organization: String,
-    /// The address that is invited.
+    /// The invited address.
     pub email: Email,
     /// The account that has the address.
     pub holder: Option<AccountId>,
-    /// Until when it can be accepted.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
@@ -33,30 +33,30 @@ pub struct Invitation {
 pub enum Joiner<'j> {
     /// Somebody who has signed in to an account.
     Account(AccountId),
-    /// Somebody without one, who opens it along with it.
+    /// Somebody without one, who opens it while joining.
     New(&'j Registration),
 }
 
 /// Somebody who has just joined.
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// What.
+    /// The organization.
     pub org: OrgId,
-    /// By which account.
+    /// The account.
     pub account: AccountId,
 }
 
-/// What stands behind a code.
+/// What a code leads to.
 struct Found {
     past: Vec<Recorded>,
     organization: Organization,
     invite: Invite,
     email: Email,
-    /// The address as it is taken now.
+    /// The current claim of the address.
     claim: Claim,
 }
 
-/// What a link invites to, for whoever has it in hand.
+/// Returns the invitation of a link, for its holder.
 pub async fn look(commands: &Commands, code: &str) -> Result<Invitation, CommandError<CannotJoin>> {
     let found = find(commands, code).await?;
     if !found.invite.works(commands.now()) {
@@ -114,7 +114,7 @@ pub async fn accept(
         let Some(position) = commands.commit(writes).await? else {
             return Ok(None);
         };
-        // Of no use any more, unless it is the account's own.
+        // No longer of use, unless it is the account's own.
         address::let_go(commands, found.invite.account_id).await?;
         let answer = Joined { org, account };
         Ok(Some(Done { answer, position }))
@@ -122,7 +122,7 @@ pub async fn accept(
     until_written(attempt).await
 }
 
-/// The writes by which the account of an invite comes about.
+/// Returns the writes that create the account of an invite.
 async fn open(
     commands: &Commands,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! An address that is invited, and what is kept of it.
+//! An invited address, and what is stored of it.
 
 use domain::account::Email;
 use event_log::Owner;
@@ -10,17 +10,17 @@ use crate::{Commands, LogError};
 
 /// The kind of claim by which the code of a link finds its organization.
 pub(super) const CODE: &str = "organization invite";
-/// The kind of claim that notes every invite of an address, so that all of it can be forgotten.
+/// The kind of claim that records every invite of an address, so that all of it can be forgotten.
 const ADDRESS: &str = "invited address";
 
-/// The keyed hash under which an address stands among an organization's invites.
+/// The keyed hash of an address among an organization's invites.
 pub(super) fn email_hash(commands: &Commands, org: &OrgId, email: &Email) -> String {
     let parts = &[org.as_str().as_bytes(), email.as_str().as_bytes()];
     let keyring = commands.log().keyring();
     keyring.keyed_hash("organization invite address", parts)
 }
 
-/// The keyed hash under which a link's code stands in the log.
+/// The keyed hash of a link's code in the log.
 pub(super) fn code_hash(commands: &Commands, code: &str) -> String {
     let keyring = commands.log().keyring();
     keyring.keyed_hash("organization invite code", &[code.as_bytes()])
@@ -29,7 +29,7 @@ pub(super) fn code_hash(commands: &Commands, code: &str) -> String {
 /// The account that an address belongs to.
 ///
 /// # Errors
-/// That others keep changing it, where the account is just being forgotten.
+/// [`LogError::Busy`] if the account is just being forgotten.
 pub(super) async fn holder(
     commands: &Commands,
     email: &Email,
@@ -41,13 +41,13 @@ pub(super) async fn holder(
     account.map_or(Err(LogError::Busy), |account| Ok(Some(account.id)))
 }
 
-/// The account under which what is personal in an invite is sealed: the address' own, or one that
-/// may be opened later.
+/// The account that personal data in an invite is sealed for: the address' own, or one that may be
+/// opened later.
 pub(super) fn account_for(commands: &Commands, holder: Option<AccountId>) -> AccountId {
     holder.unwrap_or_else(|| new_account_id(commands))
 }
 
-/// Destroys the key of an account that nobody has opened and nobody will.
+/// Destroys the key of an account that was never opened and never will be.
 pub(super) async fn let_go(commands: &Commands, account: AccountId) -> Result<(), LogError> {
     let opened = commands.log().first(&StreamId::of_account(account)).await?;
     if opened.is_none() {
@@ -63,18 +63,18 @@ pub(super) struct Noted {
     pub(super) account: AccountId,
 }
 
-/// Where the invites of an address are noted.
+/// The stream that records the invites of an address.
 pub(super) fn notes(commands: &Commands, email: &Email) -> StreamId {
     commands.log().claim(ADDRESS, email.as_str())
 }
 
-/// The note of an invite.
+/// The record of an invite.
 pub(super) fn note(org: &OrgId, account: AccountId) -> Event {
     let holder = format!("{account} {org}");
     Event::ClaimClaimed(Claimed { holder })
 }
 
-/// All invites that an address ever had.
+/// Reads all invites that an address ever had.
 pub(super) async fn noted(commands: &Commands, email: &Email) -> Result<Vec<Noted>, LogError> {
     let notes = commands.log().load(&notes(commands, email)).await?;
     let read = |event: &Event| match event {

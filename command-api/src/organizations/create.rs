@@ -1,4 +1,4 @@
-//! Founds an organization, with its owner's account where one is named.
+//! Founds an organization, with its owner's account if one is named.
 
 use domain::account::Email;
 use domain::{FieldError, organization};
@@ -15,22 +15,22 @@ use crate::{CommandError, Commands, Done, LogError, Origin, PeopleSettings};
 /// Characters of a generated password: more than 118 bits.
 const PASSWORD_LETTERS: usize = 20;
 
-/// An organization that was just founded.
+/// A newly founded organization.
 #[derive(Clone)]
 pub struct NewOrganization {
     /// The organization.
     pub org_id: OrgId,
-    /// How its owner comes in, where one was named.
+    /// How its owner gets access, if one was named.
     pub owner: Option<NewOwner>,
 }
 
-/// How an owner comes in.
+/// How an owner gets access.
 #[derive(Clone)]
 pub enum NewOwner {
     /// The address had no account: one was opened, with this password.
     Password(String),
-    /// The address has an account. Whose it is nobody here can tell, so whoever has it must agree,
-    /// by a link that only the true owner is given.
+    /// The address has an account. It is unknown whose, so its holder must agree, by a link that
+    /// only the true owner is given.
     Invite(NewInvite),
 }
 
@@ -40,8 +40,8 @@ impl std::fmt::Debug for NewOrganization {
     }
 }
 
-/// Founds an organization. An owner without an account gets one with a password that is shown
-/// once; an owner who has one gets an invite. All of it comes about, or nothing.
+/// Founds an organization. An owner without an account gets one with a password that is shown once;
+/// an owner who has one gets an invite. All of it is written, or nothing.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
@@ -73,7 +73,7 @@ pub async fn create(
     until_written(attempt).await
 }
 
-/// What is written when an organization is founded.
+/// The writes that found an organization.
 struct Founding<'c> {
     commands: &'c Commands,
     origin: &'c Origin,
@@ -83,7 +83,7 @@ struct Founding<'c> {
 }
 
 impl Founding<'_> {
-    /// Adds the owner with an account where the address has none; else invites.
+    /// Adds the owner with an account if the address has none; otherwise invites.
     async fn add_owner(
         &mut self,
         email: &Email,
@@ -124,7 +124,7 @@ impl Founding<'_> {
         let hash = hashing.hash(random, password.clone());
         let opening = Opening {
             id,
-            // Nobody has told the name, and others will see what stands here.
+            // The name is unknown, and others will see this value.
             name: "Owner",
             email,
             password_hash: &hash.await?,

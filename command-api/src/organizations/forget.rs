@@ -1,4 +1,4 @@
-//! What is kept of persons in organizations, forgotten.
+//! Forgets what is stored of persons in organizations.
 
 use domain::account::Email;
 use domain::organization::{self, Organization};
@@ -11,7 +11,7 @@ use crate::{CommandError, Commands, LogError, Origin};
 /// Events of organizations read at a time.
 const PAGE: usize = 1_000;
 
-/// Takes a person out of all organizations, be it as the last owner.
+/// Removes a person from all organizations, even as the last owner.
 pub(crate) async fn forget_person<R>(
     commands: &Commands,
     origin: &Origin,
@@ -52,7 +52,7 @@ async fn find_organizations(
     Ok(found)
 }
 
-/// Takes back all invites of an address and makes what is kept of them unreadable. Answers with how
+/// Withdraws all invites of an address and makes what is stored of them unreadable. Returns how
 /// many it ever had.
 pub async fn forget_address(
     commands: &Commands,
@@ -69,7 +69,7 @@ pub async fn forget_address(
             .and_then(|known| known.invite_of(&hash));
         if let Some(open) = open {
             match withdraw(commands, origin, &invite.org, &open.id, None).await {
-                // Somebody else was quicker.
+                // Another process was faster.
                 Ok(_) | Err(CommandError::Refused(_) | CommandError::OtherRequest) => {}
                 Err(CommandError::Log(error)) => return Err(error),
             }

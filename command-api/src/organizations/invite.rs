@@ -15,12 +15,12 @@ use crate::{CommandError, Commands, Done, LogError, Origin, PeopleSettings};
 /// Of `[0-9A-Za-z]`: 256 random bits.
 const CODE_LENGTH: usize = 43;
 
-/// An invite that was just made. The code is nowhere kept.
+/// A newly created invite. The code is not stored.
 #[derive(Clone)]
 pub struct NewInvite {
-    /// What the link ends with.
+    /// The end of the link.
     pub code: String,
-    /// Until when it works.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
@@ -30,14 +30,14 @@ impl std::fmt::Debug for NewInvite {
     }
 }
 
-/// The link of an invite, at the address by which people reach Waypost. What stands behind the
-/// `#` stays in the browser: no log and no other page sees it.
+/// The link of an invite, at the address by which people reach Waypost. The part after the `#`
+/// stays in the browser: no log and no other page sees it.
 pub fn link(base: &str, code: &str) -> String {
     format!("{}/dashboard/invite#{code}", base.trim_end_matches('/'))
 }
 
-/// Invites whoever has an address, in the name of one of the staff or of the operator (`None`).
-/// An earlier invite of the same address ends.
+/// Invites the holder of an address, on behalf of a staff member or of the operator (`None`). An
+/// earlier invite of the same address ends.
 pub async fn invite(
     commands: &Commands,
     origin: &Origin,
@@ -64,7 +64,7 @@ pub async fn invite(
             let answer = NewInvite { code, expires_at };
             return Ok(Some(Done { answer, position }));
         }
-        // Of no use any more, unless it is the address' own.
+        // No longer of use, unless it is the address' own.
         address::let_go(commands, account).await?;
         Ok(None)
     };
@@ -82,7 +82,7 @@ fn counted(refusal: Refusal) -> CommandError<Refusal> {
     CommandError::Refused(refusal)
 }
 
-/// An invite that is about to be made.
+/// An invite that is about to be created.
 pub(super) struct Draft {
     pub(super) invited: MemberInvited,
     pub(super) code: String,
@@ -121,7 +121,8 @@ impl Draft {
     }
 }
 
-/// The writes by which a link's code finds its organization, and a forgotten address its invites.
+/// Returns the writes by which a link's code finds its organization, and a forgotten address its
+/// invites.
 pub(super) async fn finding(
     commands: &Commands,
     origin: &Origin,
@@ -146,7 +147,7 @@ pub(super) async fn finding(
     ])
 }
 
-/// What was sealed for invites that have ended need not be readable any more.
+/// Data sealed for invites that have ended need not be readable any more.
 async fn drop_ended(
     commands: &Commands,
     before: &Organization,

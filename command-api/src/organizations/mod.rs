@@ -20,7 +20,7 @@ pub(crate) use forget::forget_person;
 
 use crate::Commands;
 
-/// Where an organization's own events stand.
+/// The stream of an organization's own events.
 fn stream(org: &OrgId) -> StreamId {
     StreamId::new(org, AggregateType::Organization, org.as_str())
 }

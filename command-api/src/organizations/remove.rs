@@ -1,4 +1,4 @@
-//! Removing somebody from an organization's people, and taking invites back.
+//! Removing somebody from an organization's people, and withdrawing invites.
 
 use domain::account::Email;
 use domain::organization::{self, Organization, Refusal};
@@ -9,8 +9,7 @@ use crate::accounts::stored;
 use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, LogError, Origin};
 
-/// Removes somebody in the name of one of the staff or of the operator (`None`), or lets them
-/// leave.
+/// Removes somebody on behalf of a staff member or of the operator (`None`), or lets them leave.
 pub async fn remove(
     commands: &Commands,
     origin: &Origin,
@@ -28,8 +27,8 @@ pub async fn remove(
     removed.await
 }
 
-/// The forgotten among the others of an organization, as far as it takes to find one who is not.
-/// (Whoever is forgotten leaves; this was not always so.)
+/// Returns the forgotten among the others of an organization, up to the first who is not forgotten.
+/// (A forgotten person leaves; this was not always so.)
 async fn find_forgotten(
     commands: &Commands,
     org: &OrgId,
@@ -49,7 +48,7 @@ async fn find_forgotten(
     Ok(forgotten)
 }
 
-/// Takes an invite back.
+/// Withdraws an invite.
 pub async fn withdraw(
     commands: &Commands,
     origin: &Origin,
@@ -71,7 +70,7 @@ pub async fn withdraw(
     Ok(withdrawn.map(drop))
 }
 
-/// Removes whoever has an address, or takes their invite back.
+/// Removes the holder of an address, or withdraws their invite.
 pub async fn remove_address(
     commands: &Commands,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! Lines in, lines of answer out.
+//! Lines in, response lines out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::table::Table;
 use crate::repeatable::Repeatable;
 use crate::{App, LogError};
 
-/// Whose lines they are.
+/// The sender of lines.
 pub(super) struct Sender {
     pub(super) app: App,
     pub(super) caller: Arc<Caller>,
     pub(super) kind: Kind,
     pub(super) repeatable: Repeatable,
-    /// What the cells of each line are, where lines are rows of a CSV.
+    /// The meaning of each line's cells, if lines are rows of a CSV.
     pub(super) table: Option<Table>,
-    /// How often in a row the log has failed.
+    /// Failures of the log in a row.
     pub(super) failures: AtomicUsize,
     pub(super) newness: Newness,
 }
 
-/// After so many failures in a row the log is not asked again for this request.
+/// After this many failures in a row the log is not tried again for this request.
 const GIVE_UP: usize = 3;
 
-/// Lines of answer, in the order of the lines that they answer.
+/// Response lines, in the order of the lines that they answer.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) bytes: Vec<u8>,
-    /// Where reads see all that was written.
+    /// The position at which reads see all that was written.
     pub(super) position: Option<Position>,
     /// Whether any line has its final answer.
     pub(super) confirmed: bool,
@@ -64,7 +64,7 @@ enum AnswerLine<'a> {
 /// Lines that were read, to be written together.
 pub(super) struct Read {
     pub(super) wanted: Vec<Wanted>,
-    /// The number of each line, and why those that are no records are none.
+    /// The number of each line, and the reason if it is not a record.
     lines: Vec<(u64, Result<(), String>)>,
 }
 
@@ -83,8 +83,7 @@ impl Sender {
         read
     }
 
-    /// Writes lines and answers each; those that the log did not confirm have an answer that says
-    /// so.
+    /// Writes lines and answers each, also those that the log did not confirm.
     pub(super) async fn write(&self, read: Read) -> Answers {
         let mut answers = Answers::default();
         let written = self.write_records(&read.wanted).await;
@@ -166,10 +165,10 @@ fn parse(kind: Kind, text: &Bytes) -> Result<Draft, String> {
 }
 
 impl Answers {
-    /// Adds what follows.
+    /// Appends the answers that follow.
     pub(super) fn append(&mut self, next: Self) {
         self.bytes.extend_from_slice(&next.bytes);
-        // Chunks are written side by side, so that a later one may stand before an earlier one.
+        // Chunks are written concurrently, so a later one may precede an earlier one in the log.
         let reached = self.position.into_iter().chain(next.position);
         self.position = reached.max_by_key(|position| position.sequence());
         self.confirmed |= next.confirmed;

@@ -1,8 +1,8 @@
-//! Writes many records at once: one read of what stands, one shared append, line by line in the
-//! order given where several lines speak of one record.
+//! Writes many records at once: one read of the current state, one shared append, and lines of the
+//! same record in the order given.
 //!
-//! What stands is not read where nothing is likely to stand: the append itself says so where that
-//! is wrong.
+//! The current state is not read if the records are likely to be new: if that is wrong, the append
+//! itself reports it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use schemas::{NewEvent, OrgId, Receipt, RecordId, Recorded, StreamId};
 use crate::commands::ATTEMPTS;
 use crate::{Commands, LogError, Origin};
 
-/// Whose records are written.
+/// The target of a write of records.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) org: &'a OrgId,
@@ -28,9 +28,9 @@ pub(super) struct Target<'a> {
 pub(super) struct Wanted {
     pub(super) id: RecordId,
     pub(super) draft: Draft,
-    /// The receipt of this line, where its request came with an `Idempotency-Key`.
+    /// The receipt of this line, if its request came with an `Idempotency-Key`.
     pub(super) receipt: Option<Receipt>,
-    /// Nothing can stand under its id, which was just made.
+    /// No record can have its id, which was just generated.
     pub(super) is_new: bool,
 }
 
@@ -62,22 +62,22 @@ impl Newness {
 /// Why one record was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NotWritten {
-    /// Nobody knows: the log did not confirm it.
+    /// Unknown: the log did not confirm it.
     Unconfirmed,
-    /// It cannot be, for this reason.
+    /// It cannot be written, for this reason.
     Refused(&'static str),
 }
 
-/// What became of each record, in the order given.
+/// The outcome of each record, in the order given.
 pub(super) struct Written {
     pub(super) outcomes: Vec<Result<Change, NotWritten>>,
-    /// Where reads see all of it.
+    /// The position at which reads see all of it.
     pub(super) position: Option<Position>,
     /// Why some are unconfirmed.
     pub(super) trouble: Option<LogError>,
 }
 
-/// The lines that speak of one record, by their places.
+/// The indexes of the lines of each record.
 type Groups = IndexMap<RecordId, Vec<usize>>;
 
 /// Writes records as far as the log confirms them.
@@ -119,7 +119,7 @@ pub(super) async fn write(
     written
 }
 
-/// The last event of each record. Those whose id was just made have none.
+/// Reads the last event of each record. Those whose id was just generated have none.
 async fn read(
     commands: &Commands,
     target: Target<'_>,
@@ -147,7 +147,7 @@ impl Target<'_> {
 }
 
 impl Written {
-    /// What has become of records that nobody has tried to write.
+    /// The outcome of records before any write was attempted.
     pub(super) fn nothing(records: usize) -> Self {
         Self {
             outcomes: vec![Err(NotWritten::Unconfirmed); records],
@@ -156,7 +156,7 @@ impl Written {
         }
     }
 
-    /// Answers with what must be tried again because others were quicker.
+    /// Returns what must be retried because other writers were faster.
     async fn attempt(
         &mut self,
         commands: &Commands,
@@ -235,10 +235,10 @@ impl Written {
     }
 }
 
-/// What must be known of a record.
+/// The events of a record that a decision needs.
 struct Past {
     last: Option<Recorded>,
-    /// Its earlier events, looked at only where a line may be a repeat.
+    /// Its earlier events, read only if a line may be a repeat.
     earlier: Vec<Recorded>,
 }
 
@@ -264,7 +264,7 @@ impl Past {
         Ok(past)
     }
 
-    /// The event that a line with this receipt has led to before.
+    /// The event that a line with this receipt caused before.
     fn find(&self, receipt: &Receipt) -> Option<&Recorded> {
         let of_key = |recorded: &&Recorded| {
             recorded
@@ -284,7 +284,7 @@ struct Decided {
     events: Vec<NewEvent>,
 }
 
-/// Decides line by line, each on what the line before it has made.
+/// Decides line by line, each on the result of the line before it.
 fn decide(
     commands: &Commands,
     target: Target<'_>,

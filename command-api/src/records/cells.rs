@@ -2,16 +2,17 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-/// Cuts rows into cells. To make one costs as much as many rows, so it serves for all of a chunk.
+/// Splits rows into cells. Creating one costs as much as many rows, so it is used for a whole
+/// chunk.
 pub(super) struct Cells {
     reader: Reader,
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// What stands between the cells of a CSV, as its header row tells: a comma, or what some
-/// spreadsheets write instead where the comma is for decimals, a semicolon or a tab. No field's
-/// name has one of these. `beginning` may go on behind the header row.
+/// The delimiter of a CSV, as its header row shows: a comma, or a semicolon or a tab, which some
+/// spreadsheets write where the comma is for decimals. No field's name contains one of these.
+/// `beginning` may extend past the header row.
 pub fn delimiter_of(beginning: &[u8]) -> u8 {
     let (mut commas, mut semicolons, mut tabs, mut quoted) = (0, 0, 0, false);
     for byte in beginning {
@@ -43,7 +44,7 @@ impl Cells {
         }
     }
 
-    /// The cells of one row; an error for people where it is none.
+    /// Returns the cells of one row, or an error for people if it is not one.
     pub(super) fn of(&mut self, row: &[u8]) -> Result<Vec<&str>, String> {
         // A row has at most one more cell than bytes. The text is shorter than that, so that there
         // is always some room left.
@@ -54,7 +55,7 @@ impl Cells {
         let (text, ends) = (&mut self.text[..], &mut self.ends[..]);
         let (result, taken, length, mut count) = self.reader.read_record(row, text, ends);
         if result == ReadRecordResult::InputEmpty {
-            // Nothing more comes: what there is of the last cell is all of it.
+            // End of input: the last cell is complete.
             let (text, ends) = (&mut text[length..], &mut ends[count..]);
             let (_, _, _, more) = self.reader.read_record(&[], text, ends);
             count += more;
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_no_single_row_of_text_is_refused() {
         let mut cells = Cells::new(b',');
-        // Cut in the midst of a character, though all cells together would be text.
+        // Cut in the middle of a character, though all cells together would be text.
         for row in [b"\xc3,\xa9".as_slice(), b"a\xff", b"a,b\rc,d"] {
             assert!(cells.of(row).is_err(), "{row:?}");
         }

@@ -22,7 +22,7 @@ use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
-/// A record that was just made.
+/// A newly created record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewRecord {
     /// The record.
@@ -35,7 +35,7 @@ impl Refusal for Exists {
     }
 }
 
-/// Makes a record, under a new id where the draft has none.
+/// Creates a record, under a new id if the draft has none.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
@@ -83,7 +83,7 @@ pub(super) async fn create_records(
     Ok(answer::json(StatusCode::CREATED, done))
 }
 
-/// How a body of many records is cut, if it is one.
+/// How to split a body of many records, if it is one.
 fn many(headers: &HeaderMap) -> Option<Cut> {
     let value = headers.get(header::CONTENT_TYPE)?;
     let essence = value.to_str().ok()?.split(';').next()?;

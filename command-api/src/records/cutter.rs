@@ -1,4 +1,4 @@
-//! Cuts what has come of a body into lines.
+//! Splits the received part of a body into lines.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,7 +9,7 @@ pub(super) const MAX_LINE: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) number: u64,
-    /// `None` where the line is too long to be read.
+    /// `None` if the line is too long to be read.
     pub(super) text: Option<Bytes>,
 }
 
@@ -18,19 +18,19 @@ pub(super) struct Line {
 pub(super) enum Cut {
     /// Every line feed.
     Lines,
-    /// Every one that stands in no quoted cell.
+    /// Every line feed outside a quoted cell.
     Rows,
 }
 
-/// What has come and is not cut off yet.
+/// Received bytes that are not split into lines yet.
 pub(super) struct Cutter {
     cut: Cut,
     /// Whether what was searched ends within quotation marks.
     quoted: bool,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line's end.
+    /// How much of the buffer is known to contain no line end.
     searched: usize,
-    /// Whether the rest of a line that is too long is being thrown away.
+    /// Whether the rest of a line that is too long is being discarded.
     skipping: bool,
     number: u64,
     ended: bool,
@@ -53,7 +53,7 @@ impl Cutter {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Nothing more comes: what is left is the last line.
+    /// Marks the end of the input: what is left is the last line.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
@@ -62,12 +62,12 @@ impl Cutter {
         self.ended
     }
 
-    /// Bytes that are not cut off yet.
+    /// The number of bytes not split off yet.
     pub(super) fn left(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Cuts the next line that is not blank off the buffer; `None` where it is not whole yet.
+    /// Splits the next line that is not blank off the buffer; `None` if it is not complete yet.
     pub(super) fn cut_line(&mut self) -> Option<Line> {
         loop {
             let line = match self.line_end() {
@@ -96,7 +96,7 @@ impl Cutter {
         }
     }
 
-    /// Where the first line in the buffer ends.
+    /// Returns the end of the first line in the buffer.
     fn line_end(&mut self) -> Option<usize> {
         let mut rest = self.buffer[self.searched..].iter();
         let end = match self.cut {
@@ -109,7 +109,7 @@ impl Cutter {
         end.map(|end| self.searched + end)
     }
 
-    /// Keeps memory flat under a line that does not end.
+    /// Keeps memory bounded if a line does not end.
     fn shed_long_line(&mut self) {
         if self.skipping || self.buffer.len() > MAX_LINE {
             self.skipping = true;
@@ -122,7 +122,7 @@ impl Cutter {
         line.trim_ascii().is_empty()
     }
 
-    /// The byte-order mark that some programs put before the first line is no part of it.
+    /// Removes the byte-order mark that some programs put before the first line.
     fn without_mark(&self, line: Bytes) -> Bytes {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         if self.number == 1 && line.starts_with(MARK) {

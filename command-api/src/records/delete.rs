@@ -16,10 +16,10 @@ use crate::{App, CommandError, Commands, Done, NotFound, Origin, Refusal, answer
 /// Why a record is not deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotDeleted {
-    /// There is none.
+    /// There is no such record.
     #[error(transparent)]
     NotFound(#[from] NotFound),
-    /// It is not what it was expected to be.
+    /// It does not meet the precondition.
     #[error(transparent)]
     Unmet(#[from] Unmet),
 }
@@ -33,7 +33,7 @@ impl Refusal for NotDeleted {
     }
 }
 
-/// Deletes a record, where it is what was expected.
+/// Deletes a record if it meets the precondition.
 pub async fn delete(
     commands: &Commands,
     origin: &Origin,

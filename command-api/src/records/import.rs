@@ -1,4 +1,4 @@
-//! Brings records in from a file, as the operator does.
+//! Imports records from a file, as the operator does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
 use super::order::{Order, SIDE_BY_SIDE, Turn};
 use crate::{Commands, LogError, Origin};
 
-/// Records written together. Those of several chunks come into the log in any order.
+/// Records written together. Those of several chunks enter the log in any order.
 pub const CHUNK: usize = 1_000;
-/// How often a chunk is tried again while the log is away, and the pause between.
+/// How often a chunk is retried while the log is unavailable, and the pause between.
 const PATIENCE: usize = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -36,18 +36,18 @@ pub struct FilePosition {
 pub struct Row {
     /// The line that it begins on, from 1.
     pub line: u64,
-    /// Where it ends. The rows before this place, itself among them, are its number.
+    /// Where it ends. Its number is the count of rows before this place, itself included.
     pub end: FilePosition,
     /// The record, or why it cannot be read.
     pub draft: Result<Draft, Fault>,
 }
 
-/// What is wrong with a row.
+/// An error in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The field that is to blame, where it is one.
+    /// The field at fault, if it is a single one.
     pub field: Option<String>,
-    /// What is wrong, for people; it names the field too.
+    /// The error message for people, which names the field too.
     pub reason: String,
 }
 
@@ -62,10 +62,10 @@ pub struct Rejected {
     pub fault: Fault,
 }
 
-/// How far an import has come.
+/// The progress of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
-    /// Records that were not there before.
+    /// Records that did not exist before.
     pub created: u64,
     /// Records that were replaced.
     pub updated: u64,
@@ -75,12 +75,12 @@ pub struct Imported {
     pub rejected: u64,
     /// The place in the file before which all rows are done.
     pub through: Option<FilePosition>,
-    /// Where reads see all of it; none before the first record.
+    /// The position at which reads see all of it; none before the first record.
     pub position: Option<Position>,
 }
 
 impl Imported {
-    /// Records that stand now as the file says.
+    /// Records that are now as in the file.
     pub fn imported(&self) -> u64 {
         self.created + self.updated + self.unchanged
     }
@@ -90,16 +90,16 @@ impl Imported {
 #[derive(Debug, thiserror::Error)]
 #[error("the import stopped after {} records: {source}", so_far.imported())]
 pub struct ImportError {
-    /// How far it came; all of that is in the log.
+    /// The progress so far; all of that is in the log.
     pub so_far: Imported,
-    /// What stopped it.
+    /// The error that stopped it.
     pub source: LogError,
 }
 
-/// Whose records come in.
+/// An import of records.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// What writes them.
+    /// The commands that write them.
     pub commands: Commands,
     /// Where the import comes from.
     pub origin: Origin,
@@ -107,15 +107,15 @@ pub struct Import {
     pub org: OrgId,
     /// Their kind.
     pub kind: Kind,
-    /// What tells the file from all others. Rows without an id get the same one again whenever
-    /// the same file is imported; without this, a new one.
+    /// Identifies the file. Rows without an id get the same one again whenever the same file is
+    /// imported; without this, a new one.
     pub source: Option<Vec<u8>>,
 }
 
-/// Writes rows, some chunks of them side by side; what speaks of one record is written in the
-/// order of the file. `on_chunk` is told, in that order, how far the import has come and which
-/// rows of a chunk were not written. A log that is away for up to a minute is waited for; what it
-/// had taken already is found unchanged.
+/// Writes rows, some chunks concurrently; rows of the same record are written in the order of the
+/// file. `on_chunk` receives, in that order, the progress of the import and the rows of a chunk
+/// that were not written. If the log is unavailable, the import waits for up to a minute; what was
+/// already written is found unchanged.
 pub async fn import(
     import: Import,
     rows: impl Stream<Item = Row>,
@@ -237,7 +237,7 @@ impl Work {
 }
 
 impl Imported {
-    /// Counts a chunk; gives its rows that were not written.
+    /// Counts a chunk. Returns its rows that were not written.
     fn count(&mut self, chunk: Chunk, written: Written) -> Vec<Rejected> {
         let mut rejected = chunk.rejected;
         for (outcome, (number, line)) in written.outcomes.into_iter().zip(chunk.places) {
@@ -268,7 +268,7 @@ impl Imported {
         rejected.sort_by_key(|row| row.number);
         self.rejected += rejected.len() as u64;
         self.through = chunk.through.or(self.through);
-        // Chunks are written side by side, so that a later one may stand before an earlier one.
+        // Chunks are written concurrently, so a later one may precede an earlier one in the log.
         let reached = written.position.into_iter().chain(self.position);
         self.position = reached.max_by_key(|position| position.sequence());
         rejected

@@ -1,4 +1,4 @@
-//! Takes a body that comes piece by piece as lines, a chunk of them at a time.
+//! Reads a body that arrives piece by piece as lines, a chunk of them at a time.
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use tokio::time::{Instant, sleep};
 use super::cutter::{Cut, Cutter, Line};
 use super::unpacked::{BrokenOff, Unpacked};
 
-/// What one chunk holds at most: as much as one batch of the log takes.
+/// The most that one chunk holds: as much as one batch of the log takes.
 const CHUNK_LINES: usize = 1_000;
 const CHUNK_BYTES: usize = 1024 * 1024;
-/// How much comes without any line before whoever waits for one is told.
+/// How much arrives without any line before a waiting caller is informed.
 const LINELESS_BYTES: u64 = 4 * 1024 * 1024;
 /// How long a chunk waits for more, once it has something.
 const LINGER: Duration = Duration::from_millis(2);
-/// How long the body waits where bodies hold all the memory that they may, and how often it asks.
+/// How long the body waits while bodies hold all the memory that they may, and how often it
+/// retries.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 const ROOM_AGAIN: Duration = Duration::from_millis(50);
 
@@ -28,11 +29,11 @@ pub(super) struct Chunk {
     pub(super) ended: bool,
     /// Whether there is no memory for what follows.
     pub(super) no_room: bool,
-    /// What its lines take of the memory that all bodies share.
+    /// Memory that its lines hold, out of what all bodies share.
     pub(super) room: Option<Held>,
 }
 
-/// What came of waiting for more of a body.
+/// The outcome of waiting for more of a body.
 enum Came {
     Something,
     NothingInTime,
@@ -43,9 +44,9 @@ enum Came {
 pub(super) struct Lines {
     body: Unpacked,
     cutter: Cutter,
-    /// What the cutter and the lines of the next chunk take of the memory that all bodies share.
+    /// Memory that the cutter and the lines of the next chunk hold, out of what all bodies share.
     room: Option<Held>,
-    /// Bytes that have come, unpacked.
+    /// Bytes received, decompressed.
     received: u64,
 }
 
@@ -59,12 +60,12 @@ impl Lines {
         }
     }
 
-    /// How many bytes of the body have come, unpacked.
+    /// The number of bytes of the body received so far, decompressed.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
 
-    /// The first line, however long it takes to come; `None` where there is none.
+    /// Returns the first line, however long it takes to arrive; `None` if there is none.
     pub(super) async fn first(&mut self) -> Result<Option<Line>, BrokenOff> {
         loop {
             let line = self.cutter.cut_line();
@@ -77,8 +78,9 @@ impl Lines {
         }
     }
 
-    /// The next chunk: what has come, once nothing more comes for a moment. It holds no line where
-    /// nothing at all comes within `patience`, or much without an end, or where the body ends.
+    /// Returns the next chunk: what has arrived, once nothing more arrives for a moment. It has no
+    /// lines if nothing at all arrives within `patience`, or much without a line end, or if the
+    /// body ends.
     pub(super) async fn next_chunk(
         &mut self,
         patience: Option<Duration>,
@@ -130,7 +132,7 @@ impl Lines {
         }
     }
 
-    /// Gives back what is not taken by the cutter and a chunk's lines of so many bytes.
+    /// Releases memory not held by the cutter and a chunk's lines of `bytes`.
     fn keep_room(&mut self, bytes: usize) {
         let held = self.cutter.left() + bytes;
         if let Some(room) = &mut self.room {
@@ -138,7 +140,7 @@ impl Lines {
         }
     }
 
-    /// Takes room for a piece, as soon as there is any.
+    /// Reserves memory for a piece, as soon as there is any.
     async fn take_room(&mut self, bytes: usize) -> Result<(), Full> {
         let Some(room) = &mut self.room else {
             return Ok(());
@@ -150,7 +152,7 @@ impl Lines {
         room.grow(bytes)
     }
 
-    /// Takes the next piece in.
+    /// Receives the next piece.
     async fn receive(&mut self, patience: Option<Duration>) -> Result<Came, BrokenOff> {
         let next = self.body.next();
         let piece = match patience {

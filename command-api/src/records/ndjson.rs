@@ -1,6 +1,6 @@
 //! `POST /api/v1/records/{kind}` with `application/x-ndjson` or `text/csv`: a stream of records in,
-//! packed or not, a line of answer for each out, as they are confirmed. Neither side is ever held in
-//! memory as a whole.
+//! compressed or not, a response line for each out, as they are confirmed. Neither side is ever
+//! held in memory as a whole.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use super::upload::{Allowance, Stop};
 use crate::answer::{POSITION, position_value};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
-/// Answers are held back up to this size while lines keep coming, so that a request of moderate
-/// size learns its position by the head of the answer.
+/// Answers are buffered up to this size while lines keep coming, so that a request of moderate size
+/// gets its position in the response head.
 const HELD_BYTES: usize = 1024 * 1024;
-/// A pause after which the sender is taken to wait for answers.
+/// A pause after which the client is assumed to wait for answers.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Chunks of answers that wait for a client which sends all before it reads.
+/// Chunks of answers that wait for a client which sends everything before it reads.
 const WAITING_CHUNKS: usize = 128;
-/// A client that neither reads nor goes away is given up after this time.
+/// A client that stays connected without reading is dropped after this time.
 const STALLED: Duration = Duration::from_mins(1);
 
 /// Writes the lines of a body and answers each.
@@ -90,19 +90,19 @@ struct Upload {
     answered: u64,
 }
 
-/// What comes of an upload, in the order of its lines.
+/// The results of an upload, in the order of its lines.
 enum Came {
     /// The answers to some lines.
     Answers(Answers),
-    /// Nothing for a moment: whoever sends may be waiting for answers.
+    /// Nothing for a moment: the client may be waiting for answers.
     Nothing,
-    /// The end before the last line, and the line that is not written any more.
+    /// The end before the last line, and the first line that is not written.
     Stopped(Stop, u64),
     /// The body broke off.
     BrokenOff(BrokenOff),
 }
 
-/// What is being written, some chunks side by side.
+/// Writes in progress, some chunks concurrently.
 struct Coming {
     under_way: mpsc::Receiver<UnderWay>,
     _reading: AbortOnDropHandle<()>,
@@ -130,7 +130,7 @@ impl Upload {
         })
     }
 
-    /// Reads what the columns of a CSV are. They may name no field that there is not.
+    /// Reads the columns of a CSV. They may name only existing fields.
     async fn read_header(&mut self) -> Result<(), HttpError> {
         let first = self.lines.first().await?;
         let Some(Line { number, text }) = first else {
@@ -148,14 +148,14 @@ impl Upload {
         Ok(())
     }
 
-    /// Begins to read and to write.
+    /// Starts reading and writing.
     fn read(mut self) -> Coming {
         // One more is awaited, and one waits for room among these.
         let (chunks, under_way) = mpsc::channel(SIDE_BY_SIDE - 2);
         let reading = tokio::spawn(async move {
             let ended = self.read_into(&chunks).await;
             if let Err(end) = ended {
-                // Whoever asked may be gone.
+                // The receiver may be gone.
                 let _ = chunks.send(UnderWay::Else(end)).await;
             }
         });
@@ -191,14 +191,14 @@ impl Upload {
         }
     }
 
-    /// Begins to write the lines of a chunk as far as they are allowed; says why not all.
+    /// Starts writing the lines of a chunk as far as they are allowed. Returns why not all are.
     async fn begin(&mut self, chunk: Chunk, chunks: &mpsc::Sender<UnderWay>) -> Option<Stop> {
         let no_room = chunk.no_room.then_some(Stop::NoRoom);
         let Chunk {
             mut lines, room, ..
         } = chunk;
         let Some(last) = lines.last() else {
-            // What unpacks to much without a line's end would otherwise go on for long.
+            // A body that expands to much without a line end would otherwise continue for long.
             return no_room.or(self.allowance.too_many_bytes(self.lines.received()));
         };
         let last = last.number;
@@ -215,7 +215,7 @@ impl Upload {
                 answers
             });
             let chunk = UnderWay::Chunk(AbortOnDropHandle::new(writing));
-            // Where nobody waits for it any more, the caller finds out.
+            // If the receiver is gone, the caller finds out.
             let _ = chunks.send(chunk).await;
         }
         stop.or(no_room)
@@ -237,7 +237,7 @@ impl Coming {
         }
     }
 
-    /// Passes all answers on, whether the client reads along or only afterwards.
+    /// Forwards all answers, whether the client reads meanwhile or only afterwards.
     async fn pass_all_on(mut self, answers: Waiting) {
         loop {
             let came = tokio::select! {
@@ -250,7 +250,8 @@ impl Coming {
             match came {
                 None => return,
                 Some(Came::Nothing) => continue,
-                // The answer breaks off too, so that nobody takes the part for the whole.
+                // The response breaks off too, so that the client does not take a part for the
+                // whole.
                 Some(Came::BrokenOff(error)) => {
                     return pass_on(&answers, Err(error)).await.unwrap_or_default();
                 }
@@ -273,7 +274,7 @@ impl Answers {
     }
 }
 
-/// Gives answers to the connection; `None` where there is no use in going on.
+/// Sends answers to the connection; `None` if there is no use in continuing.
 async fn pass_on(answers: &Waiting, some: Result<Bytes, BrokenOff>) -> Option<()> {
     let Ok(sent) = tokio::time::timeout(STALLED, answers.send(some)).await else {
         tracing::warn!("A client does not read its answers; the request was cut off");
@@ -292,7 +293,7 @@ fn streamed(body: Body) -> Response {
     ([(header::CONTENT_TYPE, NDJSON)], body).into_response()
 }
 
-/// The whole answer, or an error where the log confirmed nothing at all.
+/// Returns the whole response, or an error if the log confirmed nothing at all.
 fn whole(held: Answers) -> Result<Response, HttpError> {
     if let (Some(error), false) = (held.trouble, held.confirmed) {
         return Err(error.into());

@@ -1,4 +1,4 @@
-//! Chunks of records that are written side by side, what speaks of one record in its order.
+//! Chunks of records that are written concurrently, but in order where they share a record.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::batch::Wanted;
 
 /// Chunks of one import or upload that are written at a time: while one is flushed to disk, the
-/// next is on its way to the log, and others are being made.
+/// next is on its way to the log, and others are being prepared.
 pub(super) const SIDE_BY_SIDE: usize = 4;
 
-/// The chunks under way.
+/// The chunks being written.
 #[derive(Default)]
 pub(super) struct Order {
     under_way: Vec<UnderWay>,
@@ -49,7 +49,7 @@ impl Order {
 }
 
 impl Turn {
-    /// Waits for the end of all earlier chunks that speak of the same records.
+    /// Waits for the end of all earlier chunks with the same records.
     pub(super) async fn comes(&self) {
         for earlier in &self.before {
             earlier.cancelled().await;

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/records/{kind}/{id}`: makes a record or replaces it.
+//! `PUT /api/v1/records/{kind}/{id}`: creates a record or replaces it.
 
 use access::{Authorized, scope};
 use axum::Extension;
@@ -16,15 +16,15 @@ use crate::commands::{Decision, Past};
 use crate::precondition::{Expecting, tagged};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
-/// Where a record is put.
+/// The path of a record.
 struct RecordPath<'a> {
     org: &'a OrgId,
     kind: Kind,
     id: &'a RecordId,
 }
 
-/// Makes a record or replaces the one that is there, where that is what was expected. One that is
-/// the same already stands as it is: a repeat meets what the first request wrote.
+/// Creates a record or replaces the existing one, if it meets the precondition. One that is already
+/// the same is left as it is: a repeat finds what the first request wrote.
 async fn put(
     commands: &Commands,
     origin: &Origin,

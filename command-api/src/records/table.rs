@@ -6,17 +6,17 @@ use domain::record::{Columns, Draft, Kind};
 
 use super::cells::{Cells, delimiter_of};
 
-/// A header row, understood.
+/// A parsed header row.
 pub(super) struct Table {
     columns: Columns,
     width: usize,
     delimiter: u8,
-    /// As it came: the rows mean nothing without it.
+    /// As received: the rows mean nothing without it.
     header: Bytes,
 }
 
 impl Table {
-    /// Takes the header row.
+    /// Parses the header row.
     pub(super) fn new(kind: Kind, header: Bytes) -> Result<Self, FieldError> {
         let delimiter = delimiter_of(&header);
         let mut cells = Cells::new(delimiter);
@@ -30,7 +30,7 @@ impl Table {
         })
     }
 
-    /// What cuts its rows.
+    /// Returns what splits its rows.
     pub(super) fn cells(&self) -> Cells {
         Cells::new(self.delimiter)
     }
@@ -46,7 +46,7 @@ impl Table {
         draft.map_err(|error| error.to_string())
     }
 
-    /// What a row says: the same row under another header says something else.
+    /// The meaning of a row: the same row under another header means something else.
     pub(super) fn meaning(&self, row: &[u8]) -> Vec<u8> {
         [&self.header[..], b"\n", row].concat()
     }

@@ -1,5 +1,5 @@
-//! Bodies that came packed (`Content-Encoding`), unpacked piece by piece: however much a little
-//! unpacks to, no more of it is held than a piece and the library's window.
+//! Compressed bodies (`Content-Encoding`), decompressed piece by piece: however much a small input
+//! expands to, no more of it is held than a piece and the library's window.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -12,12 +12,12 @@ use futures::StreamExt as _;
 use service::HttpError;
 use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
-/// What is unpacked at a time.
+/// Bytes decompressed at a time.
 const PIECE_BYTES: usize = 64 * 1024;
-/// A window of 8 MiB is what HTTP asks of those who unpack zstd.
+/// HTTP requires zstd decoders to support a window of 8 MiB.
 const LARGEST_WINDOW: u32 = 23;
 
-/// How a body is packed.
+/// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Identity,
@@ -48,21 +48,21 @@ impl Coding {
 /// The body broke off before its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BrokenOff {
-    /// On its way.
+    /// The connection failed.
     #[error("the request was interrupted: {0}")]
     Connection(#[from] axum::Error),
-    /// It is not packed as its head says, or not whole.
+    /// It is not compressed as its header says, or not complete.
     #[error("the body is not what its Content-Encoding says: {0}")]
     Packing(#[from] io::Error),
 }
 
-/// A body as it was before it was packed.
+/// A body as it was before compression.
 pub(super) struct Unpacked {
     body: BodyDataStream,
     unpacker: Unpacker,
-    /// What has come and is not unpacked yet.
+    /// Received and not yet decompressed.
     packed: Bytes,
-    /// What is unpacked and not taken yet.
+    /// Decompressed and not yet taken.
     ready: VecDeque<Bytes>,
 }
 
@@ -71,9 +71,9 @@ enum Unpacker {
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
     Zstd {
         decoder: Decoder<'static>,
-        /// Whether it stands between two frames, where a body may end.
+        /// Whether it is between two frames, where a body may end.
         is_whole: bool,
-        /// Whether there may be more of what it has taken in already.
+        /// Whether there may be more output of input that it has already taken.
         has_more: bool,
     },
 }
@@ -88,8 +88,7 @@ impl Unpacked {
         })
     }
 
-    /// The next piece, which is not empty; nothing after the end. Not waiting for it any longer
-    /// loses nothing.
+    /// Returns the next piece, which is not empty, or `None` after the end. It is cancel safe.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -136,7 +135,7 @@ impl Unpacker {
         matches!(self, Self::Zstd { has_more: true, .. })
     }
 
-    /// Takes something off `packed` and gives what that comes to, about a piece at most.
+    /// Consumes some of `packed` and returns what it expands to, about a piece at most.
     fn unpack(&mut self, packed: &mut Bytes) -> io::Result<Bytes> {
         match self {
             Self::Identity => Ok(std::mem::take(packed)),
@@ -171,7 +170,7 @@ impl Unpacker {
         }
     }
 
-    /// The last of it; an error where what came is not whole.
+    /// Returns the last of the output, or an error if the input is not complete.
     fn finish(&mut self) -> io::Result<Bytes> {
         match self {
             Self::Identity | Self::Zstd { is_whole: true, .. } => Ok(Bytes::new()),

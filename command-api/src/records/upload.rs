@@ -1,8 +1,8 @@
-//! How much one request may write, and for how long.
+//! Limits on the size and duration of one upload.
 //!
-//! A request counts once against its key's limit whatever it brings. So that the limit means
-//! something for lines without end too, a request that goes on counts again every so many lines;
-//! and one request has an end, with or without a limit.
+//! A request counts once against its key's limit, whatever its size. So that the limit also means
+//! something for endless lines, a long request counts again every so many lines; and each request
+//! has an end, with or without a limit.
 
 use std::sync::Arc;
 
@@ -66,12 +66,12 @@ impl Uploads {
         Self { settings, places }
     }
 
-    /// A place for an upload that goes on.
+    /// Waits for a place for a long upload.
     pub(super) async fn enter(&self, org: &OrgId) -> Share<OrgId> {
         self.places.enter(org.clone()).await
     }
 
-    /// What a request may write whose key has been counted once.
+    /// The allowance of a request whose key has been counted once.
     pub(super) fn allowance(&self, access: Access, caller: Arc<Caller>) -> Allowance {
         Allowance {
             paid: self.settings.lines_counted,
@@ -90,7 +90,7 @@ pub(super) struct Allowance {
     caller: Arc<Caller>,
     /// Lines that are counted against the key's limit.
     paid: u64,
-    /// Lines before the first record, which count for nothing.
+    /// Lines before the first record, which do not count.
     header: u64,
 }
 
@@ -116,14 +116,14 @@ pub(super) enum Stop {
 }
 
 impl Allowance {
-    /// So many lines say only what the others are.
+    /// Leaves out `header` lines, which only describe the others.
     pub(super) fn leave_out(&mut self, header: u64) {
         self.header = header;
         self.paid = self.paid.saturating_add(header);
     }
 
-    /// Up to which line it may write, where lines up to `last` have come in so many bytes; and why
-    /// not all of them.
+    /// Returns up to which line it may write, if lines up to `last` have arrived in `bytes`; and
+    /// why not all of them.
     pub(super) async fn admit(&mut self, last: u64, bytes: u64) -> (u64, Option<Stop>) {
         if !self.access.is_in_force(&self.caller) {
             return (0, Some(Stop::KeyEnded));
@@ -142,7 +142,7 @@ impl Allowance {
         (wanted, (last > wanted).then_some(too_many))
     }
 
-    /// Whether so many bytes are more than one request may bring.
+    /// Whether `bytes` are more than one request may send.
     pub(super) fn too_many_bytes(&self, bytes: u64) -> Option<Stop> {
         let most = self.settings.bytes;
         (bytes > most).then_some(Stop::TooManyBytes(most))
@@ -155,7 +155,7 @@ impl Allowance {
 }
 
 impl Stop {
-    /// Notes that an upload was ended.
+    /// Counts that an upload was ended.
     pub(super) fn note(self) {
         let reason = match self {
             Self::KeyEnded => "key_ended",

@@ -1,4 +1,4 @@
-//! `POST /api/v1/runs/{runId}/cancel`: calls a run off.
+//! `POST /api/v1/runs/{runId}/cancel`: cancels a run.
 
 use access::{Authorized, scope};
 use axum::extract::{Path, State};
@@ -12,7 +12,7 @@ use crate::body::AnyBody;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, Origin};
 
-/// Calls a run off; one that has been called off already stays so.
+/// Cancels a run; one that is already cancelled stays so.
 pub async fn cancel(
     commands: &Commands,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! What all commands on a run have in common.
+//! Common parts of all commands on a run.
 
 use std::fmt::Display;
 
@@ -18,13 +18,13 @@ struct ChangedRun {
     run_id: RunId,
 }
 
-/// Why a run stays as it is.
+/// Why a run was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchanged<E> {
-    /// There is none.
+    /// There is no such run.
     #[error("run not found")]
     NoRun,
-    /// It stands in the way itself.
+    /// Its state does not allow it.
     #[error(transparent)]
     State(E),
 }
@@ -38,7 +38,7 @@ impl<E: Display> Refusal for Unchanged<E> {
     }
 }
 
-/// Writes what is decided on a run, once for each receipt.
+/// Writes a decision on a run, once for each receipt.
 pub(super) async fn change<E>(
     commands: &Commands,
     origin: &Origin,

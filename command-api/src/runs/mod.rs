@@ -1,4 +1,4 @@
-//! Runs: calling them off, and letting them go on.
+//! Runs: cancelling and retrying them.
 
 mod cancel;
 mod change;

@@ -1,4 +1,4 @@
-//! `POST /api/v1/runs/{runId}/retry`: lets a run that has failed or was called off go on.
+//! `POST /api/v1/runs/{runId}/retry`: continues a run that has failed or was cancelled.
 
 use access::{Authorized, scope};
 use axum::extract::{Path, State};
@@ -13,7 +13,7 @@ use crate::commands::Earlier;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, Origin};
 
-/// Lets a run go on from the steps that failed.
+/// Continues a run from the steps that failed.
 pub async fn retry(
     commands: &Commands,
     origin: &Origin,
@@ -32,7 +32,7 @@ pub(super) async fn retry_run(
     body: AnyBody,
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_key(&caller, &body);
-    // A repeat opens nothing more: it gets the first answer, however many are open by now.
+    // A repeat opens no further run: it gets the first answer, however many are open by now.
     let earlier = app.commands.earlier::<Unchanged<NotRetryable>>(&origin);
     if let Earlier::Repeat(repeated) = earlier.await? {
         return Ok(accepted(run_id, repeated.done(drop)));

@@ -1,4 +1,4 @@
-//! Gives a secret a value.
+//! Sets the value of a secret.
 
 use domain::{FieldError, secret};
 use event_log::Binding;
@@ -7,8 +7,8 @@ use schemas::{AggregateType, Event, OrgId, StreamId};
 use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, Origin};
 
-/// Gives a secret a value, in the place of the one that it had. It may go to the given hosts only,
-/// to any where the list is empty; without a list to those that it could go to before.
+/// Sets the value of a secret in place of its previous one. It may be sent to the given hosts only,
+/// to any if the list is empty; without a list, to the same hosts as before.
 pub async fn set(
     commands: &Commands,
     origin: &Origin,

@@ -1,5 +1,5 @@
-//! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help, as a person does
-//! and as the staff of an organization does on its map.
+//! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help, from a person
+//! or from an organization's staff on its map.
 
 use access::{AccountToken, Staff};
 use axum::extract::{Path, State};
@@ -29,8 +29,8 @@ impl Refusal for NotConcerned {
     }
 }
 
-/// The organizations that the caller shares a circle with and that were told of the call get the
-/// answer too, with what is last of it in their part of the log.
+/// The organizations that the caller shares a circle with and that were notified of the call get
+/// the answer too. Each comes with the call's last sequence in its part of the log.
 async fn told(
     app: &App,
     id: &SosId,
@@ -55,7 +55,7 @@ enum Answerer<'a> {
 }
 
 impl Answerer<'_> {
-    /// Staff is concerned where its organization was told.
+    /// Staff is concerned if its organization was notified.
     fn by(&self, told: &[(OrgId, u64)]) -> Result<By, NotConcerned> {
         match self {
             Self::Person(account) => Ok(By::Person(*account)),
@@ -133,7 +133,7 @@ pub(super) async fn resolve_sos(
     respond(&app, &origin, id, &caller, Reply::Resolve).await
 }
 
-/// Answers as one of an organization's staff.
+/// Answers as a member of an organization's staff.
 pub(crate) async fn answer_as_staff(
     app: &App,
     origin: &Origin,

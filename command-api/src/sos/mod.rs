@@ -18,12 +18,12 @@ pub(crate) fn router() -> Router<App> {
         .route("/sos/{id}/resolve", post(answer::resolve_sos))
 }
 
-/// A person's own part of the log, where every call stands.
+/// The stream of a call in persons' own part of the log, which has every call.
 fn own(id: &SosId) -> StreamId {
     of_org(&OrgId::from(SYSTEM_ORG), id)
 }
 
-/// An organization's part, where the calls of its circles' members stand too.
+/// The stream in an organization's part, which also has the calls of its circles' members.
 fn of_org(org: &OrgId, id: &SosId) -> StreamId {
     StreamId::new(org, AggregateType::Sos, id.as_str())
 }

@@ -27,14 +27,14 @@ struct Called {
     audience: Vec<Alerted>,
 }
 
-/// Somebody who was alerted; without a name where it cannot be read at the moment.
+/// Somebody who was alerted; without a name if it cannot currently be read.
 #[derive(Serialize)]
 struct Alerted {
     id: AccountId,
     name: Option<String>,
 }
 
-/// Nothing need be said in a call: no body is an empty one.
+/// A call needs no content: a missing body counts as an empty one.
 fn read(body: &AnyBody) -> Result<Request, HttpError> {
     if body.trim_ascii().is_empty() {
         return Ok(Request::default());
@@ -122,8 +122,8 @@ async fn first(log: &EventLog, id: &SosId) -> Result<Triggered, LogError> {
     }
 }
 
-/// Says who was alerted. The call stands already, so that a name which cannot be read is no
-/// reason to say that it failed.
+/// Returns who was alerted. The call is already written, so a name that cannot be read must not
+/// report it as failed.
 async fn alerted(log: &EventLog, audience: &[AccountId]) -> Vec<Alerted> {
     let named = audience.iter().map(|id| name(log, *id));
     let names = join_all(named).await;

@@ -1,4 +1,4 @@
-//! `PATCH /api/v1/webhooks/{id}`: changes an endpoint; what the request does not name stays.
+//! `PATCH /api/v1/webhooks/{id}`: changes an endpoint; fields that the request does not name stay.
 
 use access::{Authorized, scope};
 use axum::extract::{Path, State};

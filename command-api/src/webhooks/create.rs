@@ -1,4 +1,4 @@
-//! `POST /api/v1/webhooks`: makes an endpoint and shows its secret, once.
+//! `POST /api/v1/webhooks`: creates an endpoint and shows its secret once.
 
 use access::{Authorized, scope};
 use axum::extract::State;
@@ -20,16 +20,16 @@ use crate::commands::{Decision, Outcome, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, LogError, Origin, Refusal, answer};
 
-/// The form of the Standard Webhooks specification.
+/// The format of the Standard Webhooks specification.
 const SECRET_PREFIX: &str = "whsec_";
 
-/// An endpoint that was just made.
+/// A newly created endpoint.
 #[derive(Clone, Serialize)]
 pub struct NewWebhook {
     /// The endpoint.
     #[serde(flatten)]
     pub webhook: Webhook,
-    /// What its deliveries are signed with.
+    /// The secret that its deliveries are signed with.
     pub secret: String,
 }
 
@@ -39,8 +39,8 @@ impl std::fmt::Debug for NewWebhook {
     }
 }
 
-/// Makes an endpoint, where there is room for one of these at most (`None` for operators). A repeat
-/// with the same receipt gets the same endpoint and secret again.
+/// Creates an endpoint if the bound in `among` leaves room (`None` for operators). A repeat with
+/// the same receipt gets the same endpoint and secret again.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
@@ -94,7 +94,7 @@ async fn first_event(
     Ok((first.event, first.time))
 }
 
-/// A signing secret that nobody has had.
+/// Generates a new signing secret.
 pub(super) fn new_secret(commands: &Commands) -> String {
     let secret = BASE64.encode(commands.random.bytes::<32>());
     format!("{SECRET_PREFIX}{secret}")

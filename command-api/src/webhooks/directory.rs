@@ -1,4 +1,4 @@
-//! Which endpoints there are and what they are, kept in memory.
+//! All endpoints and their state, kept in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,20 +11,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::follow::follow;
 
-/// The endpoints of all organizations, folded from the log. They may lag by a moment behind what
-/// was written.
+/// The endpoints of all organizations, folded from the log. They may briefly lag behind what was
+/// written.
 #[derive(Clone, Debug, Default)]
 pub struct Directory(Arc<RwLock<HashMap<OrgId, Endpoints>>>);
 
-/// An organization's. Of one that was just made here only that it is there is known at first.
+/// An organization's endpoints. Of one that was just created here, only its existence is known at
+/// first.
 type Endpoints = HashMap<WebhookId, Option<EndpointEntry>>;
 
-/// An endpoint as its events tell.
+/// An endpoint as folded from its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndpointEntry {
     pub(super) endpoint: Endpoint,
     pub(super) created_at: DateTime<Utc>,
-    /// Where its last event stands.
+    /// The sequence of its last event.
     pub(super) last: u64,
 }
 
@@ -41,7 +42,7 @@ impl EndpointEntry {
 }
 
 impl Directory {
-    /// Reads all that was ever made, then follows in the background until `shutdown`.
+    /// Reads all endpoints, then follows the log in the background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
         let known = Self::default();
         let folded = known.clone();
@@ -51,14 +52,14 @@ impl Directory {
         Ok(known)
     }
 
-    /// How many endpoints an organization has.
+    /// The number of endpoints of an organization.
     pub(crate) fn count(&self, org: &OrgId) -> usize {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.get(org).map_or(0, HashMap::len)
     }
 
-    /// An endpoint as the log has it now; `None` where there is none. Its whole stream is read only
-    /// where more has happened than is known here.
+    /// Returns an endpoint as it is currently in the log, if there is one. Its whole stream is read
+    /// only if the log has more events than are known here.
     pub(super) async fn find(
         &self,
         log: &EventLog,
@@ -83,12 +84,12 @@ impl Directory {
         known.get(org)?.get(id)?.clone()
     }
 
-    /// Learns of an endpoint that was just made here.
+    /// Records an endpoint that was just created here.
     pub(crate) fn learn(&self, org: &OrgId, id: WebhookId) {
         self.change(org, |endpoints| _ = endpoints.entry(id).or_default());
     }
 
-    /// Learns that an endpoint was deleted.
+    /// Records that an endpoint was deleted.
     pub(crate) fn forget(&self, org: &OrgId, id: &WebhookId) {
         self.change(org, |endpoints| _ = endpoints.remove(id));
     }

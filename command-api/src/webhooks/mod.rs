@@ -1,5 +1,4 @@
-//! Webhook endpoints: making, changing and deleting them; sending again, trying out, another
-//! secret.
+//! Webhook endpoints: creating, changing and deleting them, replays, tests and secret rotation.
 
 mod change;
 mod create;

@@ -1,6 +1,6 @@
 //! `POST /api/v1/webhooks/{id}/replay`: sends deliveries again.
 //!
-//! The command says which, and appends that; the runner makes them, however often it or this
+//! The command decides which and appends that; the runner sends them, however often it or this
 //! process dies meanwhile.
 
 use access::{Authorized, scope};
@@ -27,7 +27,7 @@ struct Replayed {
     replayed: u64,
 }
 
-/// What is asked, with its position understood.
+/// The request, with its position parsed.
 enum Wanted {
     Delivery(DeliveryId),
     After(Position),
@@ -56,7 +56,7 @@ impl Wanted {
     }
 }
 
-/// Has deliveries made again.
+/// Requests deliveries to be sent again.
 async fn replay(
     commands: &Commands,
     (webhooks, circles): (&Directory, &circles::Directory),
@@ -109,7 +109,7 @@ fn again(repeated: &Repeated) -> Result<Done<Replayed>, LogError> {
     })
 }
 
-/// What is to be sent again, and how many deliveries that makes.
+/// Returns what has to be sent again, and the number of deliveries.
 async fn select(
     commands: &Commands,
     circles: &circles::Directory,
@@ -118,7 +118,7 @@ async fn select(
     attempts_through: u64,
 ) -> Result<(Replay, u64), CommandError<Refused>> {
     let log = commands.log();
-    // What is refused in the end need not be counted.
+    // A request that will be refused need not be counted.
     let disabled = webhook::replay(endpoint, Replay::Failed, 0, attempts_through).err();
     match wanted {
         Wanted::Delivery(delivery_id) => {

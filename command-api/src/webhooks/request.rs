@@ -1,4 +1,4 @@
-//! What is asked of an endpoint.
+//! Commands on an endpoint.
 
 use chrono::{DateTime, Utc};
 use domain::webhook::{Disabled, Endpoint};
@@ -10,7 +10,7 @@ use super::directory::{Directory, EndpointEntry};
 use crate::commands::{Decision, Outcome, Plan};
 use crate::{App, CommandError, Commands, Done, LogError, NotFound, Origin, Refusal};
 
-/// Why an endpoint does not do what was asked.
+/// Why a command on an endpoint was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// There is no such endpoint.
@@ -19,7 +19,7 @@ pub(crate) enum Refused {
     /// There is no such delivery of this endpoint.
     #[error("delivery not found")]
     NoDelivery,
-    /// It gets nothing.
+    /// The endpoint is disabled.
     #[error(transparent)]
     Disabled(#[from] Disabled),
 }
@@ -38,7 +38,7 @@ pub(super) fn stream(org: &OrgId, webhook: &WebhookId) -> StreamId {
     StreamId::new(org, AggregateType::Webhook, webhook.as_str())
 }
 
-/// The endpoint as its own events tell.
+/// Returns the endpoint as folded from its own events.
 pub(super) async fn known(
     commands: &Commands,
     webhooks: &Directory,
@@ -48,7 +48,7 @@ pub(super) async fn known(
     known.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
 
-/// Carries out what `decide` says of the endpoint and what is the same however often it is sent.
+/// Carries out an idempotent decision on the endpoint.
 pub(super) async fn execute<T>(
     app: &App,
     origin: &Origin,
@@ -66,8 +66,8 @@ pub(super) async fn execute<T>(
     commands.execute_plan(plan).await
 }
 
-/// Carries out what `decide` says of the endpoint once; a repeat with the same receipt finds what
-/// `holder` has left of the first.
+/// Carries out a decision on the endpoint once; a repeat with the same receipt finds what `holder`
+/// kept of the first.
 pub(super) async fn carry_out(
     commands: &Commands,
     webhooks: &Directory,

@@ -1,5 +1,5 @@
-//! `POST /api/v1/webhooks/{id}/rotate-secret`: gives an endpoint another secret and shows it,
-//! once. The old one signs along for a while.
+//! `POST /api/v1/webhooks/{id}/rotate-secret`: replaces the secret of an endpoint and shows it
+//! once. The old one also signs for a while.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ struct NewSecret {
     secret: String,
 }
 
-/// Gives the endpoint another secret. A repeat with the same receipt gets the same one again.
+/// Replaces the endpoint's secret. A repeat with the same receipt gets the same one again.
 async fn rotate_secret(
     commands: &Commands,
     webhooks: &Directory,
@@ -64,7 +64,7 @@ async fn rotate_secret(
     Ok(Done { answer, position })
 }
 
-/// The secret that the event of this id gave the endpoint.
+/// Returns the secret that the event of this id set.
 async fn rotated_by(
     commands: &Commands,
     org: &OrgId,

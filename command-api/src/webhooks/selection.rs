@@ -1,4 +1,5 @@
-//! Counts what a replay sends again, as the runner will find it: page by page, whatever there is.
+//! Counts what a replay sends again, as the runner will find it: page by page, however much there
+//! is.
 
 use chrono::{DateTime, Utc};
 use domain::circles::Viewer;
@@ -11,20 +12,20 @@ use crate::circles;
 
 const PAGE: usize = 1_000;
 
-/// Which events a replay is about.
+/// The events of a replay.
 #[derive(Debug)]
 pub(super) struct Span<'s> {
-    /// The stream they stand in.
+    /// The stream they are in.
     pub(super) log: Log,
-    /// The sequence behind which they stand.
+    /// The sequence after which they are.
     pub(super) after: u64,
-    /// The sequence up to which they stand.
+    /// The sequence up to which they are.
     pub(super) through: u64,
-    /// Which types.
+    /// Their types.
     pub(super) types: &'s [String],
 }
 
-/// How many events of the span may be sent to the organization.
+/// Counts the events of the span that may be sent to the organization.
 pub(super) async fn count_events(
     log: &EventLog,
     circles: &circles::Directory,
@@ -55,7 +56,7 @@ pub(super) async fn count_events(
     Ok(count)
 }
 
-/// How many of the endpoint's deliveries have failed and stand so.
+/// Counts the endpoint's deliveries that have failed and are still failed.
 pub(super) async fn count_failed(
     log: &EventLog,
     org: &OrgId,
@@ -75,7 +76,7 @@ pub(super) async fn count_failed(
         let failed: Vec<&Recorded> = page.events().filter(failed).collect();
         let streams: Vec<StreamId> = failed.iter().map(|found| found.stream.clone()).collect();
         let lasts = log.last_of_each(&streams).await?;
-        // What was queued or tried again since counts where it failed last, if it did.
+        // A delivery that was queued or tried again since counts at its last failure, if any.
         let stands = |(failed, last): (&&Recorded, &Option<Recorded>)| {
             let last = last.as_ref().map(|last| last.sequence);
             last == Some(failed.sequence)

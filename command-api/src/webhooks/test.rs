@@ -22,7 +22,7 @@ struct Tested {
     delivery_id: DeliveryId,
 }
 
-/// Has the endpoint tried out. The runner makes a delivery of the event that this appends.
+/// Requests a test delivery. The runner makes it from the event that this appends.
 async fn test(
     commands: &Commands,
     webhooks: &Directory,

@@ -12,16 +12,16 @@ use serde::Serialize;
 pub struct Webhook {
     /// The endpoint.
     pub id: WebhookId,
-    /// Where it listens.
+    /// The URL it listens at.
     pub url: String,
-    /// Which events it gets.
+    /// The events it receives.
     pub events: Vec<String>,
-    /// What its owner says of it.
+    /// The owner's description of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it gets anything.
+    /// Whether it receives anything.
     pub status: Status,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime<Utc>,
 }
 

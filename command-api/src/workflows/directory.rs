@@ -1,4 +1,4 @@
-//! What a trigger must know of every workflow, kept in memory.
+//! The state of every workflow that a trigger needs, kept in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::follow::follow;
 
-/// The newest version's status of every workflow, folded from the log. It may lag by a moment
-/// behind what another process has saved; who must not see that asks with a position.
+/// The newest version's status of every workflow, folded from the log. It may briefly lag behind
+/// what another process has saved; callers that must not see that pass a position.
 #[derive(Clone)]
 pub struct Directory {
     log: EventLog,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// Reads all that was ever saved, then follows in the background until `shutdown`.
+    /// Reads all saved workflows, then follows the log in the background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
         let workflows = Workflows::default();
         let kinds = [AggregateType::Workflow];
@@ -51,17 +51,17 @@ impl Directory {
         })
     }
 
-    /// Learns of a version that was just saved here, so that the caller's next trigger sees it.
+    /// Records a version that was just saved here, so that the caller's next trigger sees it.
     pub(super) fn learn(&self, org: &OrgId, id: &WorkflowId, summary: Summary, sequence: u64) {
         self.workflows.learn(org, id, summary, sequence);
     }
 
-    /// What is known of a workflow.
+    /// Returns the known state of a workflow.
     pub fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {
         self.workflows.get(org, id)
     }
 
-    /// How many workflows an organization has.
+    /// The number of workflows of an organization.
     pub(super) fn count(&self, org: &OrgId) -> usize {
         self.workflows.count(org)
     }
@@ -71,8 +71,8 @@ impl Directory {
         position.log() != Log::Events || position.sequence() <= *self.reached.borrow()
     }
 
-    /// Asks the log itself, for an answer that must not be a moment old. Where the log does not
-    /// answer, what is known is the best there is.
+    /// Reads the log itself, for an answer that must be current. If the log does not answer, the
+    /// known state is the best there is.
     pub(super) async fn ask_log(&self, org: &OrgId, id: &str) -> Option<Summary> {
         if !self.log.is_connected() {
             return self.get(org, id);
@@ -88,12 +88,12 @@ impl Directory {
     }
 }
 
-/// The workflows that are known; clones are the same.
+/// The known workflows; clones share state.
 #[derive(Clone, Default)]
 struct Workflows(Arc<RwLock<HashMap<OrgId, HashMap<String, Entry>>>>);
 
 impl Workflows {
-    /// Learns of one saved version; older news than what is known changes nothing.
+    /// Records one saved version; one that is older than the known state changes nothing.
     fn note(&self, recorded: &Recorded) -> Option<Summary> {
         let Event::WorkflowSaved(saved) = &recorded.event else {
             return None;

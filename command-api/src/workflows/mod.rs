@@ -1,4 +1,4 @@
-//! Workflows: saving them and setting them off.
+//! Workflows: saving and triggering them.
 
 mod directory;
 mod open;

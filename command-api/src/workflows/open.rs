@@ -1,7 +1,7 @@
 //! Whether an organization may have one more run open.
 //!
-//! Runs that are open are counted by the read models. Nobody waits for that: a count is asked for
-//! beside a trigger, and tells the next ones. Where none can be had, triggers are taken.
+//! Open runs are counted by the read models. No trigger waits for that: a count is requested
+//! alongside a trigger and applies to the next ones. If none is available, triggers are accepted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use schemas::OrgId;
 use sqlx::PgPool;
 
-/// How long a count serves before another one is asked for.
+/// How long a count is used before another one is requested.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long it serves at all.
+/// How long it is used at all.
 const USABLE: Duration = Duration::from_secs(15);
-/// Counts that are held; past so many, old ones are let go of.
+/// Counts that are held; beyond this many, old ones are dropped.
 const HELD: usize = 1_024;
 
 /// An organization has as many runs open as it may have.
@@ -25,7 +25,7 @@ const HELD: usize = 1_024;
 )]
 pub(crate) struct TooManyOpen(u32);
 
-/// Open runs by organization. Clones are the same.
+/// Open runs by organization. Clones share state.
 #[derive(Clone, Debug)]
 pub struct OpenRuns(Arc<Inner>);
 
@@ -38,7 +38,7 @@ struct Inner {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// As the read models said, with when.
+    /// The count of the read models, with its time.
     told: Option<(u64, Instant)>,
     /// Triggers taken since.
     taken: u64,
@@ -46,7 +46,7 @@ struct Count {
 }
 
 impl OpenRuns {
-    /// Of one organization at most so many.
+    /// Allows at most `most` open runs of an organization.
     pub fn at_most(most: u32, models: PgPool) -> Self {
         Self(Arc::new(Inner {
             most,
@@ -106,7 +106,7 @@ impl Inner {
 }
 
 impl Count {
-    /// What was told, unless that is longer ago.
+    /// The count, unless it is older than `time`.
     fn within(&self, time: Duration) -> Option<u64> {
         let (open, at) = self.told?;
         (at.elapsed() < time).then_some(open)

@@ -26,7 +26,7 @@ const MAX_BYTES: usize = 256 * 1024;
 pub struct SavedWorkflow {
     /// The workflow.
     pub workflow_id: WorkflowId,
-    /// The version that stands now.
+    /// The current version.
     pub version: u32,
 }
 
@@ -54,7 +54,7 @@ impl Refusal for NotSaved {
     }
 }
 
-/// Saves a definition. Without an id the document's own `workflowId` is taken, or a new one.
+/// Saves a definition. Without an id the document's own `workflowId` is used, or a new one.
 pub async fn put(
     commands: &Commands,
     origin: &Origin,

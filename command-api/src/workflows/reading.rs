@@ -1,4 +1,4 @@
-//! Reading definitions: every template in them is compiled to judge it.
+//! Reads definitions: every template in them is compiled to check it.
 
 use domain::workflow;
 use schemas::workflow::Definition;
@@ -8,10 +8,10 @@ use service::{HttpError, Shares};
 use crate::Refusal;
 use crate::body::JsonBody;
 
-/// A document of more bytes than this is read on a thread of its own.
+/// A document of more bytes than this is read on a separate thread.
 const TRIFLE: usize = 4 * 1024;
 
-/// Threads that read definitions, shared by organization; half of the processors stay for
+/// Threads that read definitions, shared by organization; half of the processors are left for
 /// everything else.
 pub(crate) struct Reading(Shares<OrgId>);
 

@@ -24,18 +24,18 @@ use crate::{App, Commands, Done, Origin, answer};
 
 const MAX_BYTES: usize = 256 * 1024;
 const MIN_POSITION: &str = "waypost-min-position";
-/// How often, and after which pause, it is tried again to see who was quicker.
+/// How often, and after which pause, the faster request's run is looked up again.
 const UNCONFIRMED: u32 = 5;
 const CONFIRMATION: Duration = Duration::from_millis(100);
 
-/// A run that has begun.
+/// A started run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Started {
     run_id: RunId,
 }
 
-/// Why no run was started. This API knows only the statuses 400, 404, 409, 429 and 500.
+/// Why no run was started. This API uses only the statuses 400, 404, 409, 429 and 500.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("{0}")]
@@ -76,7 +76,7 @@ fn malformed(reason: impl Into<String>) -> Refusal {
     Refusal::Malformed(reason.into())
 }
 
-/// What is asked for.
+/// A request to start a run.
 struct Trigger {
     org: OrgId,
     by: TriggeredBy,
@@ -107,7 +107,7 @@ pub(super) async fn trigger_workflow(
     Ok(answer::json(StatusCode::ACCEPTED, done))
 }
 
-/// Starts a run for a person who asks for it by hand; the body is as a program's would be.
+/// Starts a run by hand for a person; the body is the same as a program's.
 pub(crate) async fn run_now(
     app: &App,
     org: &OrgId,
@@ -127,7 +127,7 @@ pub(crate) async fn run_now(
     Ok(start_run(app, trigger).await?)
 }
 
-/// An address without a workflow's id, authorised like any other.
+/// A path without a workflow's id, authorised like any other.
 pub(super) async fn trigger_nothing(
     _caller: Authorized<scope::TriggerWorkflow>,
 ) -> Result<Response, HttpError> {
@@ -144,7 +144,7 @@ fn min_position(app: &App, headers: &HeaderMap) -> Result<Option<Position>, Refu
     Ok(Some(position))
 }
 
-/// What a run is to begin with, and the body that says so.
+/// Returns the payload that a run starts with, and the body that contains it.
 async fn read_body(request: Request) -> Result<(Map<String, Value>, Bytes), HttpError> {
     let json = request
         .headers()
@@ -162,7 +162,7 @@ async fn read_body(request: Request) -> Result<(Map<String, Value>, Bytes), Http
     Ok((read_payload(&body, json)?, body))
 }
 
-/// No body, or a JSON object. White space alone is no body.
+/// Parses a JSON object or no body. White space alone counts as no body.
 fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal> {
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
@@ -184,7 +184,7 @@ fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal>
 async fn start_run(app: &App, trigger: Trigger) -> Result<Done<Started>, Refusal> {
     match triggerable(app, &trigger).await {
         Ok(version) => append(app, trigger, version).await,
-        // Whoever repeats a request gets its first answer, whatever became of the workflow.
+        // A repeat gets the first answer, whatever became of the workflow.
         Err(refusal) => match &trigger.origin.receipt {
             Some(receipt) => repeated(app, &trigger.org, receipt).await?.ok_or(refusal),
             None => Err(refusal),
@@ -192,7 +192,7 @@ async fn start_run(app: &App, trigger: Trigger) -> Result<Done<Started>, Refusal
     }
 }
 
-/// The version that the run follows. A no is never given on old news: the log has the last word.
+/// The version that the run follows. A refusal is never based on stale state: the log decides.
 async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
     let (org, id) = (&trigger.org, trigger.workflow_id.as_str());
     let judge = |known: Option<Summary>| -> Result<u32, Refusal> {
@@ -210,7 +210,7 @@ async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
     Ok(version)
 }
 
-/// A run that called here, or that a webhook told of, is as good as an event.
+/// A call by a run, or one that follows from a webhook about it, counts like an event.
 fn within_hops(origin: &Origin) -> Result<(), Refusal> {
     if origin.context.hops > MAX_HOPS {
         metrics::counter!("waypost_triggers_refused_total", "reason" => "hops").increment(1);
@@ -238,7 +238,7 @@ async fn append(app: &App, trigger: Trigger, version: u32) -> Result<Done<Starte
     Ok(started(run_id, position.map_err(LogError::from)?))
 }
 
-/// A run that is about to begin.
+/// A run that is about to start.
 #[derive(Clone)]
 struct NewRun {
     org: OrgId,
@@ -268,8 +268,8 @@ fn started(run_id: RunId, position: Position) -> Done<Started> {
     Done { answer, position }
 }
 
-/// The receipt names the run: a repeat, also one at another process while the first is still
-/// under way, meets the first one's event and answers from it.
+/// The receipt names the run: a repeat, even at another process while the first is still in
+/// progress, finds the first one's event and answers from it.
 async fn append_once(app: &App, run: &NewRun, receipt: &Receipt) -> Result<Done<Started>, Refusal> {
     let (mut generation, mut unconfirmed) = (0, 0);
     while unconfirmed < UNCONFIRMED {
@@ -283,8 +283,8 @@ async fn append_once(app: &App, run: &NewRun, receipt: &Receipt) -> Result<Done<
         match earlier(app, &run.org, &run_id, receipt).await? {
             Earlier::Fresh(position) => return Ok(started(run_id, position)),
             Earlier::Stale => generation += 1,
-            // Whoever was quicker cannot be seen, which is so for a moment when the log's leader
-            // has just changed. Another run must not begin.
+            // The faster request's event is not visible, which is so for a moment when the log's
+            // leader has just changed. Another run must not start.
             Earlier::None => {
                 unconfirmed += 1;
                 sleep(CONFIRMATION).await;
@@ -317,7 +317,7 @@ fn derived_run_id(app: &App, receipt: &Receipt, generation: u64) -> RunId {
     RunId::from(app.commands.log().keyring().derived_uuid("run", parts))
 }
 
-/// What is known of a run that a receipt names.
+/// The known state of a run that a receipt names.
 enum Earlier {
     None,
     Stale,

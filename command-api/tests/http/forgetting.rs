@@ -1,4 +1,4 @@
-//! Carrying on what somebody's being forgotten broke off.
+//! Resuming the interrupted forgetting of a person.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn sealed(log: &EventLog, binding: Binding, text: &str) -> Sealed {
     log.vault().seal(&binding, text).await.unwrap()
 }
 
-/// Somebody whose forgetting was begun long ago, and whose address is this.
+/// Creates a person with this address whose forgetting was started long ago.
 async fn being_forgotten(log: &EventLog, id: AccountId, email: Sealed) {
     let registered = account::Registered {
         account_id: id,

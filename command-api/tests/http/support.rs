@@ -32,7 +32,7 @@ pub(crate) struct House {
     _until: tokio_util::sync::DropGuard,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -70,7 +70,7 @@ impl Answer {
     }
 }
 
-/// An answer that is still coming; each piece must be one line.
+/// A response that is still arriving; each piece must be one line.
 pub(crate) struct AnswerStream(axum::body::BodyDataStream);
 
 impl AnswerStream {
@@ -98,12 +98,12 @@ pub(crate) async fn connect_log() -> EventLog {
         .unwrap()
 }
 
-/// A database of these tests, made at the first use; its limits are kept by key, so tests that run
-/// at the same time do not meet.
+/// The database of these tests, created on first use. Its limits are kept by key, so concurrent
+/// tests do not interfere.
 async fn connect_database() -> PgPool {
     let given = variable("DATABASE_URL");
     let admin = PgPool::connect(&given).await.unwrap();
-    // Already there, or made by another test at this very moment.
+    // It exists already, or another test is creating it right now.
     let _ = sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {DATABASE}")))
         .execute(&admin)
         .await;
@@ -166,7 +166,7 @@ impl House {
         house
     }
 
-    /// A key with these scopes, made as the operator does.
+    /// Creates a key with these scopes, as the operator does.
     pub(crate) async fn key_with(&self, scopes: &[&str]) -> String {
         let request = KeyRequest {
             name: "test".to_owned(),
@@ -190,12 +190,12 @@ impl House {
         }
     }
 
-    /// Asks with the house's own key and a JSON body.
+    /// Sends a request with the house's own key and a JSON body.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         self.send_with(method, path, &[], body).await
     }
 
-    /// The same with more headers; one that is named here goes before the usual ones.
+    /// The same with more headers; one that is named here overrides the usual one.
     pub(crate) async fn send_with(
         &self,
         method: &str,
@@ -217,7 +217,7 @@ impl House {
         self.ask(request.body(body.into()).unwrap()).await
     }
 
-    /// Asks and reads the answer line by line, as it comes.
+    /// Sends a request and reads the response line by line, as it arrives.
     pub(crate) async fn open_stream(
         &self,
         path: &str,
@@ -234,7 +234,7 @@ impl House {
         AnswerStream(response.into_body().into_data_stream())
     }
 
-    /// All that happened to an aggregate of this organization.
+    /// All events of an aggregate of this organization.
     pub(crate) async fn events(&self, kind: AggregateType, id: &str) -> Vec<Recorded> {
         let stream = StreamId::new(&self.org, kind, id);
         self.commands.log().load(&stream).await.unwrap()

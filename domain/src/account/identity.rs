@@ -1,4 +1,4 @@
-//! What identifies a person: the rules for names, e-mail addresses, phone numbers and passwords.
+//! Rules for what identifies a person: names, e-mail addresses, phone numbers and passwords.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const MAX_PASSWORD: usize = 256;
 pub struct Email(String);
 
 impl Email {
-    /// Takes an address that mail could reach.
+    /// Parses an address that mail could reach.
     pub fn parse(given: &str) -> Result<Self, FieldError> {
         let wrong =
             || FieldError::new("email", "must be an e-mail address such as ada@example.com");
@@ -46,7 +46,7 @@ impl fmt::Debug for Email {
 pub struct Phone(String);
 
 impl Phone {
-    /// Takes a number as it is; there is one way to write it.
+    /// Parses a number as given; there is only one way to write it.
     pub fn parse(given: &str) -> Result<Self, FieldError> {
         let digits = given.strip_prefix('+').unwrap_or_default();
         let fits = PHONE_DIGITS.contains(&digits.len())
@@ -72,7 +72,7 @@ impl fmt::Debug for Phone {
     }
 }
 
-/// Quoted local parts are legal and unused; whoever types one has made a mistake.
+/// Quoted local parts are legal but unused; one that is typed is a mistake.
 fn is_local_part(local: &str) -> bool {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "\"(),:;<>@[\\]".contains(c);
     (1..=MAX_LOCAL_PART).contains(&local.len())
@@ -90,12 +90,12 @@ fn is_domain(domain: &str) -> bool {
     domain.contains('.') && domain.split('.').all(label)
 }
 
-/// Takes a person's name.
+/// Parses a person's name.
 pub fn parse_name(given: &str) -> Result<String, FieldError> {
     text::name("name", given, MAX_NAME)
 }
 
-/// Judges a new password, which came as `field`: length is what makes one good.
+/// Checks a new password, given as `field`: length is what makes one good.
 pub fn check_password(field: &str, password: &str) -> Result<(), FieldError> {
     if password.chars().count() < MIN_PASSWORD {
         let reason = format!("must have at least {MIN_PASSWORD} characters");
@@ -104,7 +104,7 @@ pub fn check_password(field: &str, password: &str) -> Result<(), FieldError> {
     text::bounded(field, password, MAX_PASSWORD)
 }
 
-/// Whether anybody's password can be this, before time is spent on hashing it.
+/// Whether this can be a password at all, before time is spent on hashing it.
 pub fn may_be_password(given: &str) -> bool {
     text::bounded("password", given, MAX_PASSWORD).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What persons send. A field that nobody knows is passed over: clients of this API add their own.
+//! Requests that persons send. Unknown fields are ignored: clients of this API add their own.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{Email, Phone, check_password, parse_name};
 use crate::object::{Errors, Object};
 use crate::{FieldError, Invalid};
 
-/// A person who wants an account.
+/// A request for an account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Registration {
     /// What others call the person.
@@ -17,48 +17,48 @@ pub struct Registration {
     pub email: Email,
     /// The password.
     pub password: String,
-    /// The phone number that the person says is theirs.
+    /// The phone number that the person claims to hold.
     pub phone: Option<Phone>,
 }
 
-/// A person who wants an access token.
+/// A request for an access token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignIn {
-    /// The address, as it was typed: one that cannot be an address is merely unknown.
+    /// The address as typed: an impossible one is just unknown.
     pub email: String,
     /// The password.
     pub password: String,
 }
 
-/// A person who wants another password.
+/// A request to change the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordChange {
-    /// The password now.
+    /// The current password.
     pub old: String,
-    /// The password from now on.
+    /// The new password.
     pub new: String,
 }
 
-/// A person who wants to be forgotten.
+/// A request to be forgotten.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountDeletion {
-    /// The password, which shows that it is they who ask.
+    /// The password, which proves the person's identity.
     pub password: String,
 }
 
-/// A person who wants a one-time code.
+/// A request for a one-time code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRequest {
     /// Where the code goes.
     pub phone: Phone,
 }
 
-/// A person who has a one-time code.
+/// A request to verify a one-time code.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verification {
-    /// Where the code went.
+    /// Where the code was sent.
     pub phone: Phone,
-    /// The code, as it was typed: anything but the right one is merely wrong.
+    /// The code as typed: anything but the right one is just wrong.
     pub code: String,
 }
 

@@ -1,10 +1,10 @@
-//! An account as its events have made it.
+//! An account, folded from its events.
 
 use chrono::{DateTime, Utc};
 use schemas::account::TierSet;
 use schemas::{AccountId, Event, Recorded, Sealed};
 
-/// An account that is there.
+/// An existing account.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Its id.
@@ -21,25 +21,25 @@ pub struct Account {
     pub passwords: u32,
     /// The number named at registration.
     pub named: Option<Named>,
-    /// The number that the person has shown to hold.
+    /// The number that the person has verified.
     pub phone: Option<Sealed>,
-    /// The tier, where the operator has set one.
+    /// The tier, if the operator has set one.
     pub tier: Option<TierSet>,
-    /// The sequence of the last event that ended tokens: a sign-out, another password. 0 where there
-    /// was none.
+    /// The sequence of the last event that ended tokens: a sign-out or a password change. 0 if
+    /// there was none.
     pub tokens_ended: u64,
-    /// Whether the person was forgotten: nothing of the above can be read any more.
+    /// Whether the person was forgotten: none of the above can be read any more.
     pub forgotten: bool,
     /// The sequence of its last event.
     pub last_sequence: u64,
 }
 
-/// A phone number that somebody said to be theirs.
+/// A phone number that somebody claims to hold.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The number.
     pub phone: Sealed,
-    /// When it was said.
+    /// When it was named.
     pub at: DateTime<Utc>,
 }
 

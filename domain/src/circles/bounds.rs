@@ -1,10 +1,10 @@
-//! How much one circle may have.
+//! The limits of one circle.
 
 use chrono::{DateTime, Utc};
 
 use super::Circle;
 
-/// What a circle may have at most.
+/// The most that a circle may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Members at a time.
@@ -15,7 +15,7 @@ pub struct Bounds {
     pub invites: usize,
 }
 
-/// A circle has as much of something as it may have.
+/// A circle has reached one of its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// Members.
@@ -33,7 +33,7 @@ pub enum Full {
 }
 
 impl Full {
-    /// What there is too much of, as metrics name it.
+    /// The limit's name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Members(_) => "members",

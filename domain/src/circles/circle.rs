@@ -10,22 +10,22 @@ use smallvec::SmallVec;
 
 use super::{Period, stored_time};
 
-/// A circle as it stands, with its members' past.
+/// The current state of a circle, with its members' history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circle {
     /// The circle.
     pub id: CircleId,
-    /// Whose it is.
+    /// Its owner.
     pub owner: CircleOwner,
     /// Its name, sealed under its owner.
     pub name: Sealed,
-    /// When it came into being.
+    /// When it was created.
     #[serde(with = "stored_time")]
     pub created_at: DateTime<Utc>,
     members: BTreeMap<AccountId, SmallVec<[Period; 1]>>,
     invites: Vec<Invite>,
     places: BTreeMap<PlaceId, Place>,
-    /// The sequence of the last event taken in.
+    /// The sequence of the last event applied.
     reached: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Circle {
 pub struct Invite {
     /// The keyed hash of the code.
     pub code_hash: String,
-    /// Until when it works.
+    /// When it expires.
     #[serde(with = "stored_time")]
     pub expires_at: DateTime<Utc>,
 }
@@ -54,7 +54,7 @@ pub struct Place {
 }
 
 impl Circle {
-    /// The circle after its own events; `None` where there is none.
+    /// Folds a circle from its own events; `None` if there is none.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Option<Self> {
         let mut events = events.into_iter();
         let first = events.next()?;
@@ -81,7 +81,7 @@ impl Circle {
         }
     }
 
-    /// Takes in an event of this circle; one that it has seen changes nothing.
+    /// Applies an event of this circle; one already applied changes nothing.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
         if recorded.sequence <= self.reached {
             return;
@@ -126,13 +126,13 @@ impl Circle {
         }
     }
 
-    /// Takes out all that a person left here; what they sealed nobody can read any more.
+    /// Removes everything of a person; what they sealed can no longer be read.
     pub(super) fn forget(&mut self, account: AccountId) {
         self.members.remove(&account);
         self.places.retain(|_, place| place.by != account);
     }
 
-    /// Whether somebody is a member now.
+    /// Whether a person is currently a member.
     pub fn has(&self, account: AccountId) -> bool {
         let last = self
             .members
@@ -141,23 +141,23 @@ impl Circle {
         last.is_some_and(|last| last.until.is_none())
     }
 
-    /// Whether somebody was a member at a time.
+    /// Whether a person was a member at the given time.
     pub fn had(&self, account: AccountId, at: DateTime<Utc>) -> bool {
         let periods = self.members.get(&account);
         periods.is_some_and(|periods| periods.iter().any(|period| period.contains(at)))
     }
 
-    /// Those who have been members and were not forgotten, by their ids.
+    /// Current and past members who were not forgotten, ordered by id.
     pub(super) fn ever_members(&self) -> impl Iterator<Item = AccountId> {
         self.members.keys().copied()
     }
 
-    /// Those who are members now, by their ids.
+    /// The current members, ordered by id.
     pub fn members(&self) -> impl Iterator<Item = AccountId> {
         self.ever_members().filter(|account| self.has(*account))
     }
 
-    /// Since when somebody has been a member, who is one now.
+    /// Since when a current member has been one.
     pub fn member_since(&self, account: AccountId) -> Option<DateTime<Utc>> {
         let last = self.members.get(&account)?.last()?;
         last.until.is_none().then_some(last.from)
@@ -179,7 +179,7 @@ impl Circle {
         self.invites.iter().filter(open).count()
     }
 
-    /// The newest invite with a code of this hash.
+    /// The newest invite whose code has this hash.
     pub fn invite(&self, code_hash: &str) -> Option<&Invite> {
         let mut invites = self.invites.iter().rev();
         invites.find(|invite| invite.code_hash == code_hash)

@@ -1,4 +1,4 @@
-//! What a command on a circle leads to, given the circle.
+//! Decides commands on a circle, given the circle.
 
 use chrono::{DateTime, Utc};
 use schemas::circle::{
@@ -8,23 +8,23 @@ use schemas::{AccountId, CircleId, Event, PlaceId, Sealed};
 
 use super::Circle;
 
-/// Whoever asks is no member, and need not learn that there is such a circle.
+/// The caller is not a member, and need not learn that the circle exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("circle not found")]
 pub struct NotMember;
 
-/// Why nobody joins with a code.
+/// Why a code cannot be used to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotJoin {
     /// No circle has an invite with it.
     #[error("code: unknown invitation code")]
     UnknownCode,
-    /// It was good once.
+    /// It used to be valid.
     #[error("code: this invitation has expired; ask for a new one")]
     Expired,
 }
 
-/// Makes a circle. A person who makes one is its first member.
+/// Creates a circle. A person who creates one is its first member.
 pub fn create(circle_id: CircleId, owner: CircleOwner, name: Sealed) -> Vec<Event> {
     let first = match owner {
         CircleOwner::Account(user_id) => Some(user_id),
@@ -40,7 +40,7 @@ pub fn create(circle_id: CircleId, owner: CircleOwner, name: Sealed) -> Vec<Even
     [Some(created), joined].into_iter().flatten().collect()
 }
 
-/// Makes an invite in the name of a member, or of the organization whose circle it is (`None`).
+/// Creates an invite on behalf of a member, or of the organization that owns the circle (`None`).
 pub fn invite(
     circle: Option<&Circle>,
     by: Option<AccountId>,
@@ -63,7 +63,7 @@ pub fn invite(
     }))
 }
 
-/// Joins with a code; without an event where the person is a member already.
+/// Joins with a code; no event if the person is already a member.
 pub fn join(
     circle: Option<&Circle>,
     user_id: AccountId,
@@ -85,13 +85,13 @@ pub fn join(
     })))
 }
 
-/// Leaves.
+/// Leaves a circle.
 pub fn leave(circle: Option<&Circle>, user_id: AccountId) -> Result<Event, NotMember> {
     let circle_id = of_member(circle, user_id)?.id.clone();
     Ok(Event::CircleMemberLeft(MemberLeft { circle_id, user_id }))
 }
 
-/// Has a place watched.
+/// Adds a place to watch.
 pub fn add_place(
     circle: Option<&Circle>,
     by: AccountId,
@@ -107,7 +107,7 @@ pub fn add_place(
     }))
 }
 
-/// Has a place not watched any more; `None` where it is not watched.
+/// Removes a watched place; `None` if it is not watched.
 pub fn remove_place(
     circle: Option<&Circle>,
     by: AccountId,

@@ -1,5 +1,5 @@
-//! What an event tells of a person, and to whom it may be shown: the one judgement behind feeds,
-//! sockets, webhooks and what sets workflows off.
+//! What an event discloses about a person, and to whom it may be shown: the single decision behind
+//! feeds, sockets, webhooks and workflow triggers.
 
 use chrono::{DateTime, Utc};
 use schemas::location::Updated;
@@ -7,18 +7,18 @@ use schemas::{AccountId, CircleId, Event};
 
 use super::{Circle, Circles, Viewer};
 
-/// What decides who may be shown an event of a person.
+/// The facts that decide who may be shown an event about a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disclosure {
-    /// Whom it tells of.
+    /// The person it is about.
     pub of: AccountId,
-    /// When what it tells of was so, by the person's clock.
+    /// When it was true, by the person's clock.
     pub at: DateTime<Utc>,
-    /// What it tells.
+    /// What it discloses.
     pub kind: DisclosureKind,
 }
 
-/// What is told of a person.
+/// What is disclosed about a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisclosureKind {
     /// Where they are.
@@ -30,7 +30,7 @@ pub enum DisclosureKind {
 }
 
 impl Disclosure {
-    /// What an event tells of a person, if it does.
+    /// What an event discloses about a person, if anything.
     pub fn of(event: &Event) -> Option<Self> {
         let (of, at, kind) = match event {
             Event::LocationUpdated(fix) => return Some(Self::of_position(fix)),
@@ -51,7 +51,7 @@ impl Disclosure {
         Some(Self { of, at, kind })
     }
 
-    /// What a position tells.
+    /// What a position discloses.
     pub fn of_position(fix: &Updated) -> Self {
         Self {
             of: fix.user_id,
@@ -62,15 +62,15 @@ impl Disclosure {
 }
 
 impl Circles {
-    /// Whether an event may be shown to a viewer now: one that tells of nobody always, any other
-    /// only by [`Self::may_be_told`].
+    /// Whether an event may be shown to a viewer now: always if it is about nobody, otherwise only
+    /// if [`Self::may_be_told`] allows it.
     pub fn shows(&self, viewer: &Viewer, event: &Event, now: DateTime<Utc>) -> bool {
         Disclosure::of(event).is_none_or(|disclosure| self.may_be_told(viewer, &disclosure, now))
     }
 
-    /// Whether a viewer may be told this of a person now. An organization is told nothing of those
-    /// who are in none of its circles any more, what came before included; nobody is told where
-    /// somebody is or was who hides. A call for help is meant to be heard, hidden or not.
+    /// Whether this may be disclosed to a viewer now. An organization sees nothing of persons who
+    /// are no longer in any of its circles, earlier events included. Nobody sees where a person
+    /// who hides is or was. A call for help is meant to be heard, hidden or not.
     pub fn may_be_told(
         &self,
         viewer: &Viewer,

@@ -1,4 +1,4 @@
-//! The fold of all circles: who sees whom, at which time.
+//! The fold of all circles: who sees whom, and when.
 
 mod stored;
 
@@ -15,11 +15,11 @@ use super::{Circle, Pauses, Place};
 #[cfg(test)]
 pub(super) use stored::restored;
 
-/// Where a circle stands among all: every member of every circle holds one, and their ids would
+/// The index of a circle among all. Every member of every circle holds one, and circle ids would
 /// take ten times the memory.
 type Slot = usize;
 
-/// Who looks.
+/// A person or organization that views others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Viewer {
     /// A person.
@@ -29,22 +29,22 @@ pub enum Viewer {
 }
 
 /// All circles, folded from the events of circles and accounts in the order of the log. An event
-/// that comes twice changes nothing.
+/// delivered twice changes nothing.
 ///
-/// Invites are left out: whoever makes or uses one looks into the log, and kept here they would
-/// only gather.
+/// Invites are left out: creating or using one reads the log, and kept here they would only
+/// accumulate.
 ///
-/// What holds *now* is what the last event taken in says, whatever the clocks say: nobody is seen
-/// after they left because a clock runs late.
+/// *Now* means after the last event applied, whatever the clocks say: a slow clock must not show a
+/// person who has left.
 #[derive(Clone, Debug, Default)]
 pub struct Circles {
     all: Vec<Circle>,
     by_id: HashMap<CircleId, Slot>,
-    /// Every circle that somebody has made.
+    /// Circles by the owner who created them.
     made: HashMap<CircleOwner, Vec<Slot>>,
-    /// Every circle that a person was ever in, in the order of their ids.
+    /// Every circle that a person was ever in, ordered by circle id.
     of_account: HashMap<AccountId, SmallVec<[Slot; 2]>>,
-    /// Every circle where a person named a place.
+    /// Every circle in which a person named a place.
     places_by: HashMap<AccountId, BTreeSet<Slot>>,
     pauses: HashMap<AccountId, Pauses>,
     forgotten: HashSet<AccountId>,
@@ -53,7 +53,7 @@ pub struct Circles {
 }
 
 impl Circles {
-    /// The circles after these events.
+    /// Folds the circles from these events.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Self {
         let mut circles = Self::default();
         for event in events {
@@ -62,7 +62,7 @@ impl Circles {
         circles
     }
 
-    /// Takes in an event; what is not about circles or sharing changes nothing.
+    /// Applies an event; one that is not about circles or sharing changes nothing.
     pub fn apply(&mut self, recorded: &Recorded) {
         if recorded.stream.aggregate == AggregateType::Account {
             self.accounts_through = self.accounts_through.max(recorded.sequence);
@@ -106,14 +106,14 @@ impl Circles {
         }
     }
 
-    /// Answers with where the circle stands.
+    /// Returns the circle's slot.
     fn apply_to(&mut self, circle: &CircleId, recorded: &Recorded) -> Option<Slot> {
         let slot = *self.by_id.get(circle)?;
         self.all.get_mut(slot)?.apply(recorded);
         Some(slot)
     }
 
-    /// Keeps in mind that a person was in a circle.
+    /// Records that a person was in a circle.
     fn remember(&mut self, account: AccountId, slot: Slot) {
         let id = |slot: Slot| self.all.get(slot).map(|circle| &circle.id);
         let circles = self.of_account.entry(account).or_default();
@@ -135,7 +135,7 @@ impl Circles {
         }
     }
 
-    /// The sequence of the last event of an account that was taken in.
+    /// The sequence of the last event of an account that was applied.
     pub fn accounts_through(&self) -> u64 {
         self.accounts_through
     }
@@ -149,12 +149,12 @@ impl Circles {
         slots.filter_map(|slot| self.all.get(*slot))
     }
 
-    /// How many circles somebody has made.
+    /// How many circles an owner has created.
     pub fn made_by(&self, owner: &CircleOwner) -> usize {
         self.made.get(owner).map_or(0, Vec::len)
     }
 
-    /// The circles that an organization has made, in the order of the log.
+    /// The circles that an organization has created, in the order of the log.
     pub fn of_organization(&self, org: &OrgId) -> impl Iterator<Item = &Circle> {
         let made = self.made.get(&CircleOwner::Organization(org.clone()));
         self.at(made.into_iter().flatten())
@@ -165,19 +165,19 @@ impl Circles {
         self.at(self.of_account.get(&account).into_iter().flatten())
     }
 
-    /// The circles that a person is in now, by their ids.
+    /// The circles that a person is in now, ordered by id.
     pub fn circles_of(&self, account: AccountId) -> impl Iterator<Item = &Circle> {
         self.ever_of(account)
             .filter(move |circle| circle.has(account))
     }
 
-    /// All others who share a circle with a person now: who is alerted when they call for help.
+    /// All others who share a circle with a person now: those alerted when they call for help.
     pub fn audience(&self, account: AccountId) -> BTreeSet<AccountId> {
         let members = self.circles_of(account).flat_map(Circle::members);
         members.filter(|member| *member != account).collect()
     }
 
-    /// The organizations that had a circle with a person at a time.
+    /// The organizations that had a circle with a person at the given time.
     pub fn orgs_of(&self, account: AccountId, at: DateTime<Utc>) -> BTreeSet<&OrgId> {
         let circles = self.ever_of(account);
         circles
@@ -191,8 +191,8 @@ impl Circles {
         self.circles_of(account).filter_map(organization).collect()
     }
 
-    /// Whether a viewer has a circle with a person now, and so may ask where they are: what of it
-    /// they get is for [`Self::may_see`].
+    /// Whether a viewer shares a circle with a person now, and so may ask where they are. What the
+    /// viewer gets is decided by [`Self::may_see`].
     pub fn are_connected(&self, viewer: &Viewer, subject: AccountId) -> bool {
         self.is_own(viewer, subject)
             || self
@@ -200,8 +200,8 @@ impl Circles {
                 .any(|circle| belongs_to(circle, viewer))
     }
 
-    /// Whether a viewer sees, now, a fix that a person made at `fix_time`: they have a circle in
-    /// common now, they had one then, and the person neither hides now nor hid then. Everybody
+    /// Whether a viewer now sees a fix that a person made at `fix_time`: they share a circle now,
+    /// they shared one then, and the person does not hide now and did not hide then. Everybody
     /// sees themselves.
     pub fn may_see(
         &self,
@@ -229,13 +229,13 @@ impl Circles {
         *viewer == Viewer::Account(subject) && !self.forgotten.contains(&subject)
     }
 
-    /// Whether a person hides where they are now.
+    /// Whether a person currently hides their position.
     pub fn hides(&self, account: AccountId, now: DateTime<Utc>) -> bool {
         let pauses = self.pauses.get(&account);
         pauses.is_some_and(|pauses| pauses.hidden_until(now).is_some())
     }
 
-    /// Whether a person hid where they were at a time.
+    /// Whether a person hid their position at the given time.
     pub fn hid(&self, account: AccountId, at: DateTime<Utc>) -> bool {
         let pauses = self.pauses.get(&account);
         pauses.is_some_and(|pauses| pauses.hide(at))
@@ -246,7 +246,7 @@ impl Circles {
         self.forgotten.contains(&account)
     }
 
-    /// Every place that is watched, with its circle, in no order.
+    /// Every watched place with its circle, in no particular order.
     pub fn watched_places(&self) -> impl Iterator<Item = (&Circle, &Place)> {
         self.all
             .iter()

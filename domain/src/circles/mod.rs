@@ -1,7 +1,7 @@
 //! Circles: who sees whom, and which places are watched.
 //!
-//! [`Circles`] is the fold of all circles and of what persons say about sharing; [`Circle`] is one
-//! of them, which commands are decided on.
+//! [`Circles`] is the fold of all circles and of persons' choices about sharing; [`Circle`] is one
+//! of them, on which commands are decided.
 
 mod bounds;
 mod circle;

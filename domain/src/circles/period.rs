@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stored_time;
 
-/// A span of time with its beginning and without its end.
+/// A span of time, including its start and excluding its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     /// When it began.
@@ -21,7 +21,7 @@ impl Period {
         Self { from, until: None }
     }
 
-    /// Whether a moment lies in it.
+    /// Whether it contains a time.
     pub fn contains(&self, at: DateTime<Utc>) -> bool {
         self.from <= at && self.until.is_none_or(|until| at < until)
     }

@@ -1,4 +1,4 @@
-//! The fold against a model that looks through the whole history for each question.
+//! Compares the fold with a model that searches the whole history for each query.
 
 use proptest::prelude::*;
 use schemas::account::{Forgotten, SharingPaused, SharingResumed};
@@ -117,7 +117,7 @@ proptest! {
         let now = 60;
         let before = &history[..stored.index(history.len() + 1)];
         let mut circles = fold::restored(&Circles::fold(before));
-        // Everything comes twice.
+        // Everything is delivered twice.
         for event in &history {
             circles.apply(event);
         }

@@ -1,4 +1,4 @@
-//! What is asked of circles.
+//! Requests on circles.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ const MAX_NAME: usize = 200;
 /// A place smaller than the error of most fixes would flap, one larger than this is a region.
 const RADIUS_M: std::ops::RangeInclusive<f64> = 10.0..=100_000.0;
 
-/// A new circle.
+/// A request for a new circle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameRequest {
-    /// What it is called.
+    /// Its name.
     pub name: String,
 }
 
@@ -28,10 +28,10 @@ impl NameRequest {
     }
 }
 
-/// Somebody who wants to join.
+/// A request to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinRequest {
-    /// The code they were given.
+    /// The code of the invite.
     pub code: String,
 }
 
@@ -50,14 +50,14 @@ impl JoinRequest {
     }
 }
 
-/// A place that a circle is to watch.
+/// A request to watch a place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaceRequest {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The latitude of its middle.
+    /// The latitude of its centre.
     pub lat: f64,
-    /// The longitude of its middle.
+    /// The longitude of its centre.
     pub lng: f64,
     /// Its radius in metres.
     pub radius_m: f64,
@@ -82,7 +82,7 @@ impl PlaceRequest {
         errors.settle(request)
     }
 
-    /// What is sealed of it.
+    /// The part that is sealed.
     pub fn personal(&self) -> Value {
         json!({
             "name": self.name, "lat": self.lat, "lng": self.lng, "radius_m": self.radius_m,

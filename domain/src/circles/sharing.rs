@@ -1,4 +1,4 @@
-//! Hiding where one is for a while.
+//! Hiding a person's position for a while.
 
 use chrono::{DateTime, Utc};
 use schemas::account::{SharingPaused, SharingResumed};
@@ -10,16 +10,16 @@ use super::Period;
 use crate::object::{Errors, Object};
 use crate::{FieldError, Invalid};
 
-/// When a person hid where they are.
+/// When a person hid their position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pauses {
-    /// Each with its end: what was named, or an earlier one.
+    /// Each with its end: the requested one, or an earlier one.
     periods: Vec<Period>,
     reached: u64,
 }
 
 impl Pauses {
-    /// The pauses in an account's own events.
+    /// Folds the pauses from an account's own events.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Self {
         let mut pauses = Self::default();
         for event in events {
@@ -28,7 +28,7 @@ impl Pauses {
         pauses
     }
 
-    /// Takes in an event of the account; one that was seen changes nothing.
+    /// Applies an event of the account; one already applied changes nothing.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
         if recorded.sequence <= self.reached {
             return;
@@ -60,8 +60,8 @@ impl Pauses {
         self.periods.iter().any(|period| period.contains(at))
     }
 
-    /// Until when the person hides, if they do. This is judged by the last word alone: a clock
-    /// that runs behind the one that the pause began by must not show anybody.
+    /// Until when the person hides, if they do. Only the last event counts: a clock that is slower
+    /// than the one that started the pause must not show anybody.
     pub fn hidden_until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let until = self.periods.last().and_then(|last| last.until);
         until.filter(|until| now < *until)
@@ -73,16 +73,16 @@ impl Pauses {
     }
 }
 
-/// What is asked for: to be hidden.
+/// A request to be hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseRequest {
-    /// Until when.
+    /// When the pause ends.
     pub until: DateTime<Utc>,
 }
 
 impl PauseRequest {
-    /// Reads a request from a JSON body. Whether its time is still to come is decided by [`pause`]:
-    /// a repeat is answered as at first however late it is.
+    /// Reads a request from a JSON body. Whether its time is in the future is decided by [`pause`]:
+    /// a repeated request gets the first response however late it is.
     pub fn parse(body: Value) -> Result<Self, Invalid> {
         let errors = Errors::default();
         let request = Object::open("", body, &errors).and_then(|mut object| {
@@ -95,7 +95,7 @@ impl PauseRequest {
     }
 }
 
-/// Hides a person; without an event where they are hidden until that very time.
+/// Hides a person; no event if they are already hidden until exactly that time.
 pub fn pause(
     account_id: AccountId,
     pauses: &Pauses,
@@ -110,7 +110,7 @@ pub fn pause(
     Ok(news.then(|| Event::AccountSharingPaused(SharingPaused { account_id, until })))
 }
 
-/// Shows a person again; without an event where they are not hidden.
+/// Shows a person again; no event if they are not hidden.
 pub fn resume(account_id: AccountId, pauses: &Pauses, now: DateTime<Utc>) -> Option<Event> {
     let hidden = pauses.hidden_until(now).is_some();
     hidden.then(|| Event::AccountSharingResumed(SharingResumed { account_id }))

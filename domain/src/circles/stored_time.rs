@@ -1,4 +1,4 @@
-//! Times as a fold stores them: as numbers, which take a third of what their text does.
+//! Times as a fold stores them: as numbers, which take a third of the space of text.
 
 use chrono::{DateTime, Utc};
 use serde::de::Error;

@@ -92,7 +92,7 @@ fn members_see_each_other_from_joining_to_leaving() {
     let circles = Circles::fold(&history.0);
     for fix in [15, 30, 31] {
         assert!(!sees(&circles, ADA, BOB, fix, 31), "gone");
-        // A clock that runs behind changes nothing.
+        // A slow clock changes nothing.
         assert!(!sees(&circles, BOB, ADA, fix, 29), "gone");
     }
     assert!(circles.audience(ADA).is_empty());
@@ -265,7 +265,7 @@ fn a_circle_has_so_many_members_places_and_open_invites() {
     assert_eq!(bounds.one_more_member(circle), Err(one_more));
     assert_eq!(bounds.one_more_place(circle), Err(Full::Places(1)));
     assert_eq!(bounds.one_more_invite(circle, at(1)), Err(Full::Invites(1)));
-    // What has ended makes room.
+    // An expired invite makes room.
     assert_eq!(bounds.one_more_invite(circle, at(2)), Ok(()));
     let removed = remove_place(circle, BOB, &place).unwrap().unwrap();
     let left = leave(circle, BOB).unwrap();

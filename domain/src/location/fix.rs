@@ -29,8 +29,8 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// Reads the fix that stands at `place`. Fields that are not known are let be: the
-    /// specification's own clients may send more.
+    /// Reads the fix at `place`. Unknown fields are ignored: the specification's own clients may
+    /// send more.
     pub(super) fn read(
         place: String,
         value: Value,
@@ -51,7 +51,7 @@ impl Fix {
         })
     }
 
-    /// What is sealed of it.
+    /// The part that is sealed.
     pub fn personal(&self) -> Value {
         json!({
             "lat": self.lat, "lng": self.lng, "accuracy": self.accuracy, "speed": self.speed,

@@ -1,4 +1,4 @@
-//! Persons' positions: what may be sent, and which fix is which.
+//! Persons' positions: what may be sent, and how a fix is identified.
 
 mod fix;
 mod request;

@@ -1,4 +1,4 @@
-//! An update: one position, or many that are taken all or none.
+//! An update: one position, or many that are accepted all or none.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Request {
         }
     }
 
-    /// How many positions a body counts as, before anything in it is judged.
+    /// How many positions a body counts as, before anything in it is checked.
     pub fn cost(body: &Value) -> u32 {
         match body {
             Value::Array(items) if items.len() <= MAX_FIXES => {

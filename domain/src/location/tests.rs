@@ -100,8 +100,8 @@ fn times_are_cut_to_microseconds() {
 }
 
 proptest! {
-    /// Whatever stands in an array: one new fix for each time that nobody has sent, every answer
-    /// has a time, and a fix without a time is always a fix of its own.
+    /// For any array: one new fix for each time not sent before, every response has a time, and a
+    /// fix without a time is always a separate fix.
     #[test]
     fn a_time_is_one_fix(
         given in prop::collection::vec(prop::option::of(-3..6_i64), 1..12),

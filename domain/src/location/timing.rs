@@ -8,11 +8,11 @@ use super::Fix;
 
 /// How far a sender's clock may run ahead.
 pub const FURTHEST_AHEAD: TimeDelta = TimeDelta::minutes(5);
-/// How far the clocks of the log and of whoever took a fix may be apart.
+/// How far the clocks of the log and of the process that accepted a fix may be apart.
 pub const CLOCKS_APART: TimeDelta = TimeDelta::minutes(5);
 
-/// Since when, by the log's clock, the log may hold a fix that was made at a time, or one that was
-/// made later: none is taken up long before it was made.
+/// Since when, by the log's clock, the log may hold a fix made at `made` or later: none is accepted
+/// long before it was made.
 pub fn taken_since(made: DateTime<Utc>) -> DateTime<Utc> {
     made.checked_sub_signed(FURTHEST_AHEAD + CLOCKS_APART)
         .unwrap_or(DateTime::UNIX_EPOCH)
@@ -27,13 +27,12 @@ pub struct Timed<'f> {
     pub fix: &'f Fix,
     /// When it was made.
     pub recorded_at: DateTime<Utc>,
-    /// Whether it is the first of that time; all others are the same fix again.
+    /// Whether it is the first of that time; all others are repeats of the same fix.
     pub is_new: bool,
 }
 
-/// Gives each fix its time, and says which of them are new. Those that came without a time were
-/// made now, in the order in which they stand: each gets a microsecond of its own, since they are
-/// several fixes and not one.
+/// Gives each fix its time, and decides which of them are new. Those without a time were made now,
+/// in the given order: each gets its own microsecond, since they are separate fixes.
 pub fn settle_times(
     fixes: &[Fix],
     is_known: impl Fn(DateTime<Utc>) -> bool,

@@ -1,4 +1,4 @@
-//! What a command on an organization's people leads to.
+//! Decides commands on an organization's people.
 
 use chrono::{DateTime, Utc};
 use schemas::organization::{
@@ -8,22 +8,22 @@ use schemas::{AccountId, Event, InviteId};
 
 use super::{Member, Organization};
 
-/// Why the people of an organization stay as they are.
+/// Why a command on the people of an organization is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Whoever asks belongs to the staff no more.
+    /// The caller no longer belongs to the staff.
     #[error("you are no longer an owner of this organization")]
     NotStaff,
-    /// There is nobody to be invited.
+    /// The invited person already belongs to the staff.
     #[error("this person is already an owner of the organization")]
     Member,
-    /// There is nobody to be removed.
+    /// There is nobody to remove.
     #[error("nobody with this address is an owner of the organization or invited")]
     Nobody,
-    /// Nobody could add anybody afterwards.
+    /// Nobody would be left to add others.
     #[error("the last owner of an organization cannot be removed; invite another one first")]
     LastOwner,
-    /// There are as many as there may be.
+    /// The maximum number is reached.
     #[error(
         "the organization already has {0} people and open invitations, which is the maximum; \
          remove some first"
@@ -31,27 +31,26 @@ pub enum Refusal {
     Full(usize),
 }
 
-/// Why nobody joins with a link.
+/// Why a link cannot be used to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotJoin {
-    /// It never worked, was used, was taken back, or another one followed it. Which of these it
-    /// was, a guess need not tell.
+    /// It never worked, was used, was withdrawn, or was replaced by another one. A guess need not
+    /// reveal which.
     #[error("this link is not valid any more; ask for a new invitation")]
     Unknown,
-    /// It was good once.
+    /// It used to be valid.
     #[error("this link has expired; ask for a new invitation")]
     Expired,
     /// It was meant for somebody else.
     #[error("this invitation is for another e-mail address; sign in with the invited one")]
     OtherAddress,
-    /// An account may not be taken over by a link that others have had in hand.
+    /// An account may not be taken over by a link that others have had access to.
     #[error("an account with this e-mail address already exists: sign in to accept the invitation")]
     AccountExists,
 }
 
-/// Invites, in the name of one of the staff or of the operator (`None`); an earlier invite of the
-/// same address ends. `holder` has the address now, `most` is how many people and open invites
-/// there may be.
+/// Invites on behalf of a staff member or of the operator (`None`); an earlier invite of the same
+/// address ends. `holder` has the address now, `most` is the maximum of people and open invites.
 pub fn invite(
     organization: &Organization,
     invited: MemberInvited,
@@ -71,7 +70,7 @@ pub fn invite(
     Ok(Event::OrganizationMemberInvited(invited))
 }
 
-/// Takes an invite back.
+/// Withdraws an invite.
 pub fn withdraw(
     organization: &Organization,
     invite_id: &InviteId,
@@ -90,9 +89,9 @@ pub fn withdraw(
 /// Who joins with a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// Somebody who has shown that this account is theirs.
+    /// Somebody who has proved that this account is theirs.
     Account(AccountId),
-    /// Somebody who opens this account along with it.
+    /// Somebody who opens this account by joining.
     New(AccountId),
 }
 
@@ -105,8 +104,8 @@ impl Joining {
     }
 }
 
-/// Joins with a code, as whoever has the invited address: `holder` has it now. Whoever belongs to
-/// the staff already uses the invite up all the same.
+/// Joins with a code, as the person with the invited address: `holder` has it now. A person who
+/// already belongs to the staff still uses the invite up.
 pub fn accept(
     organization: &Organization,
     code_hash: &str,
@@ -139,7 +138,7 @@ pub fn accept(
     Ok(events.into_iter().flatten().collect())
 }
 
-/// Removes somebody, or lets them leave. The `forgotten` among its people are nobody's owners.
+/// Removes somebody, or lets them leave. The `forgotten` among its people do not count as owners.
 pub fn remove(
     organization: &Organization,
     account_id: AccountId,
@@ -159,8 +158,8 @@ pub fn remove(
     Ok(removed(account_id, by))
 }
 
-/// Removes a person who is being forgotten, be it the last owner: a person's right to be forgotten
-/// goes before, and the operator can invite another owner.
+/// Removes a person who is being forgotten, even the last owner: the right to be forgotten takes
+/// precedence, and the operator can invite another owner.
 pub fn forget(organization: &Organization, account_id: AccountId) -> Option<Event> {
     organization
         .has(account_id)
@@ -171,7 +170,7 @@ fn removed(account_id: AccountId, by: Option<AccountId>) -> Event {
     Event::OrganizationMemberRemoved(MemberRemoved { account_id, by })
 }
 
-/// What stands in the log decides, not what a session knew when its request began.
+/// The log decides, not what a session knew when its request began.
 fn check_actor(organization: &Organization, by: Option<AccountId>) -> Result<(), Refusal> {
     match by {
         Some(actor) if !organization.has(actor) => Err(Refusal::NotStaff),

@@ -18,14 +18,14 @@ use crate::{FieldError, text};
 
 const MAX_NAME: usize = 200;
 
-/// Founds an organization.
+/// Creates an organization.
 pub fn create(org_id: OrgId, name: &str) -> Result<Event, FieldError> {
     let name = text::name("name", name, MAX_NAME)?;
     Ok(Event::OrganizationCreated(Created { org_id, name }))
 }
 
-/// Makes a person whose account is opened along with it the organization's owner: nobody else owns
-/// one without having agreed.
+/// Makes a person whose account is opened together with it the organization's owner: nobody else
+/// becomes an owner without having agreed.
 pub fn add_owner(account_id: AccountId) -> Event {
     Event::OrganizationMemberAdded(MemberAdded {
         account_id,

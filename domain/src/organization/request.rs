@@ -1,4 +1,4 @@
-//! What people send on the pages of an organization's people.
+//! Requests from the pages of an organization's people.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use crate::Invalid;
 use crate::account::Email;
 use crate::object::{Errors, Object};
 
-/// Whoever is to be invited.
+/// A request to invite a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitee {
     /// The address.
     pub email: Email,
 }
 
-/// Somebody who has a link in hand.
+/// A request to join by a link.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Acceptance {
     /// What the link ends with.
     pub code: String,
-    /// What others are to call the person, where an account is opened.
+    /// The person's name for others, if an account is opened.
     pub name: Option<String>,
-    /// The password of the account that the address has, or is to have.
+    /// The password of the account that the address has, or will have.
     pub password: Option<String>,
 }
 

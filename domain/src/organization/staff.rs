@@ -1,10 +1,10 @@
-//! An organization with its people, as its events have made it.
+//! An organization with its people, folded from its events.
 
 use chrono::{DateTime, Utc};
 use schemas::organization::{MemberInvited, Role};
 use schemas::{AccountId, Event, InviteId, OrgId, Recorded, Sealed};
 
-/// An organization that is there.
+/// An existing organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organization {
     /// The organization.
@@ -20,14 +20,14 @@ pub struct Organization {
 pub struct Member {
     /// Who.
     pub account_id: AccountId,
-    /// As what.
+    /// Their role.
     pub role: Role,
     /// When they joined.
     pub since: DateTime<Utc>,
 }
 
-/// A link by which whoever has an address may join, unless it was used, taken back or followed by
-/// another.
+/// A link by which the person with an address may join, unless it was used, withdrawn or replaced
+/// by another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invite {
     /// The invite.
@@ -40,9 +40,9 @@ pub struct Invite {
     pub email_hash: String,
     /// The keyed hash of the code in the link.
     pub code_hash: String,
-    /// As what.
+    /// The role of the person.
     pub role: Role,
-    /// Until when.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
@@ -68,7 +68,7 @@ impl From<&MemberInvited> for Invite {
 }
 
 impl Organization {
-    /// The organization after its own events; `None` where there is none.
+    /// Folds an organization from its own events; `None` if there is none.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Option<Self> {
         let mut organization: Option<Self> = None;
         for recorded in events {
@@ -128,12 +128,12 @@ impl Organization {
         &self.members
     }
 
-    /// The invites that nobody has used or taken back, those past their time included.
+    /// The invites that were not used or withdrawn, expired ones included.
     pub fn invites(&self) -> &[Invite] {
         &self.invites
     }
 
-    /// The invite with a code of this hash.
+    /// The invite whose code has this hash.
     pub fn invite_by_code(&self, code_hash: &str) -> Option<&Invite> {
         let mut invites = self.invites.iter();
         invites.find(|invite| invite.code_hash == code_hash)

@@ -194,7 +194,7 @@ fn the_forgotten_own_nothing() {
 }
 
 proptest! {
-    /// Whoever comes and goes, in whichever order: there is an owner as soon as there was one.
+    /// Whoever joins and leaves, in any order: once there was an owner, there is one.
     #[test]
     fn an_owner_always_remains(steps in prop::collection::vec((any::<bool>(), 1..6_u64, 1..6_u64), 0..60)) {
         let mut house = House::owned_by(ADA);

@@ -1,4 +1,4 @@
-//! What a command on a record leads to, given the record's last event.
+//! Decides commands on a record, given the record's last event.
 
 use chrono::{DateTime, Utc};
 use schemas::{Event, RecordId, Recorded};
@@ -6,23 +6,23 @@ use schemas::{Event, RecordId, Recorded};
 use super::{Draft, Kind};
 use crate::Revision;
 
-/// What became of a record.
+/// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there before, or had been deleted.
+    /// It did not exist before, or had been deleted.
     Created,
     /// It was replaced.
     Updated,
-    /// It was the same already; nothing is written.
+    /// It was already the same; nothing is written.
     Unchanged,
 }
 
-/// A record of that id stands already.
+/// A record with that id already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("id: a record with this id already exists")]
 pub struct Exists;
 
-/// Makes a record that must not be there yet.
+/// Creates a record that must not exist yet.
 pub fn create(
     id: RecordId,
     draft: Draft,
@@ -35,15 +35,15 @@ pub fn create(
     put(id, draft, None, now).1.ok_or(Exists)
 }
 
-/// Makes a record or replaces the one that is there. `createdAt` is what was given, else what it
-/// was, else now.
+/// Creates a record or replaces the existing one. `createdAt` is the given time, else the existing
+/// one, else now.
 pub fn put(
     id: RecordId,
     draft: Draft,
     last: Option<&Event>,
     now: DateTime<Utc>,
 ) -> (Change, Option<Event>) {
-    // The read models keep microseconds; both must say the same.
+    // The read models store microseconds; log and read models must agree.
     let now = DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now);
     match draft.fields.write(id, draft.created_at, last, now) {
         Some((change, event)) => (change, Some(event)),
@@ -51,12 +51,12 @@ pub fn put(
     }
 }
 
-/// Deletes a record; `None` where there is none.
+/// Deletes a record; `None` if there is none.
 pub fn delete(kind: Kind, id: RecordId, last: Option<&Event>) -> Option<Event> {
     kind.stands(last).then(|| kind.deleted(id))
 }
 
-/// Which state of a record stands after its last event; `None` where there is none.
+/// The revision of a record after its last event; `None` if there is no record.
 pub fn revision(kind: Kind, last: Option<&Recorded>) -> Option<Revision> {
     let last = last.filter(|last| kind.stands(Some(&last.event)))?;
     Some(Revision::of_record(last.time))

@@ -1,4 +1,4 @@
-//! A record as it was given, before the log is asked what was there.
+//! A record as given, before the log is read for what was there.
 
 use chrono::{DateTime, Utc};
 use schemas::RecordId;
@@ -10,7 +10,7 @@ use super::values::Values;
 use crate::FieldError;
 use crate::text;
 
-/// A record as it was given: read and checked field by field.
+/// A record as given: read and checked field by field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub(super) id: Option<RecordId>,
@@ -33,7 +33,7 @@ impl Draft {
         self.id.as_ref()
     }
 
-    /// The draft of the record that is addressed as `id`; an id within must be the same.
+    /// The draft of the record addressed as `id`; an id in the draft must be the same.
     pub fn addressed(mut self, id: RecordId) -> Result<Self, FieldError> {
         match &self.id {
             Some(own) if *own != id => Err(FieldError::new("id", "must equal the id in the path")),
@@ -58,7 +58,7 @@ pub fn parse_object(kind: Kind, object: Map<String, Value>) -> Result<Draft, Fie
     Draft::read(kind, Values::of_object(kind, object)?)
 }
 
-/// Takes a record's id from a path.
+/// Parses a record's id from a path.
 pub fn parse_id(given: &str) -> Result<RecordId, FieldError> {
     text::id("id", given)?;
     Ok(RecordId::new(given))

@@ -1,4 +1,4 @@
-//! What each kind of record is made of.
+//! The fields of each kind of record.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use schemas::RecordId;
@@ -13,8 +13,8 @@ use super::value::{
 use super::values::Values;
 use crate::FieldError;
 
-/// States a kind's own fields once: the field, its type, how it is read and its name outside;
-/// then the objects within the record. `id` and `createdAt` are common to all kinds.
+/// Declares a kind's own fields once: the field, its type, its reader and its external name; then
+/// the nested objects. `id` and `createdAt` are common to all kinds.
 macro_rules! fields {
     ($(#[$doc:meta])* $name:ident makes $record:ident $(, checked by $check:ident)? {
         $($field:ident: $type:ty = $reader:ident $label:literal),+ $(,)?
@@ -27,11 +27,11 @@ macro_rules! fields {
         pub(super) struct $name { $($field: $type,)+ $($group: $within,)* }
 
         impl $name {
-            /// The fields' names outside, in the order of the record.
+            /// The fields' external names, in the order of the record.
             pub(super) const NAMES: &'static [&'static str] =
                 &[$($label,)+ $($($part_label,)+)*];
 
-            /// The names of the objects within the record.
+            /// The names of the nested objects.
             pub(super) const GROUPS: &'static [&'static str] = &[$(stringify!($group)),*];
 
             /// Reads and checks the fields.
@@ -105,7 +105,7 @@ fields! {
 }
 
 impl ContactFields {
-    /// A contact that nobody could find again is refused.
+    /// Refuses a contact that nobody could find again.
     fn is_named(&self) -> Result<(), FieldError> {
         let named = [&self.first_name, &self.last_name, &self.email]
             .into_iter()

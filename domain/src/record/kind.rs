@@ -1,4 +1,4 @@
-//! The kinds of record and what each is made of.
+//! The kinds of record and the fields of each.
 
 use chrono::{DateTime, Utc};
 use schemas::record::Deleted;
@@ -24,33 +24,33 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: &[Self] = &[$(Self::$kind),+];
 
-            /// The kind by its name in addresses and commands, such as `contacts`.
+            /// Parses a kind's name in URLs and commands, such as `contacts`.
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.name() == name)
             }
 
-            /// Its name in addresses and commands.
+            /// Its name in URLs and commands.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $token),+ }
             }
 
-            /// Its kind of aggregate in the log.
+            /// Its aggregate type in the log.
             pub const fn aggregate(self) -> AggregateType {
                 match self { $(Self::$kind => AggregateType::$aggregate),+ }
             }
 
-            /// The names of its own fields, those of objects within dotted; `id`, `createdAt` and
+            /// The names of its own fields, dotted for nested objects; `id`, `createdAt` and
             /// `updatedAt` are common to all.
             pub const fn field_names(self) -> &'static [&'static str] {
                 match self { $(Self::$kind => $fields::NAMES),+ }
             }
 
-            /// The names of the objects within a record.
+            /// The names of the nested objects.
             pub(super) const fn groups(self) -> &'static [&'static str] {
                 match self { $(Self::$kind => $fields::GROUPS),+ }
             }
 
-            /// Whether the record stands after its last event.
+            /// Whether the record exists after its last event.
             pub fn stands(self, last: Option<&Event>) -> bool {
                 match self {
                     $(Self::$kind => {
@@ -59,13 +59,13 @@ macro_rules! kinds {
                 }
             }
 
-            /// The event that says that the record is gone.
+            /// The event that deletes the record.
             pub(super) fn deleted(self, id: RecordId) -> Event {
                 match self { $(Self::$kind => Event::$deleted(Deleted { id })),+ }
             }
         }
 
-        /// What an event of a record did to it; `None` where it deleted it or is no record's.
+        /// What an event did to a record; `None` if it deleted it or is not a record's event.
         pub fn change_of(event: &Event) -> Option<Change> {
             match event {
                 $(Event::$created(_) => Some(Change::Created),
@@ -87,7 +87,7 @@ macro_rules! kinds {
                 match self { $(Self::$kind(_) => Kind::$kind),+ }
             }
 
-            /// The event that makes the record what the fields say; `None` if it is that already.
+            /// The event that gives the record these fields; `None` if it already has them.
             pub(super) fn write(
                 self,
                 id: RecordId,

@@ -1,6 +1,6 @@
 //! Business records: companies, deals, contacts, orders, leads and clients.
 //!
-//! Each event carries the whole record, so a record's state is its last event. A kind states its
+//! Each event carries the whole record, so a record's state is its last event. A kind declares its
 //! fields once (see [`fields`]) and gets reading, checking and deciding from here.
 
 mod decide;

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::values::{Values, known};
 use crate::FieldError;
 
-/// A file's header row, understood.
+/// A file's header row, parsed.
 #[derive(Clone, Debug)]
 pub struct Columns {
     kind: Kind,
@@ -13,7 +13,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Takes a header row; its names are the fields of the kind, in any order.
+    /// Parses a header row; its names are the fields of the kind, in any order.
     pub fn new<'h>(
         kind: Kind,
         headers: impl IntoIterator<Item = &'h str>,

@@ -1,4 +1,4 @@
-//! What a record's fields can be, read from JSON or from a cell of a file.
+//! The types of a record's fields, read from JSON or from a cell of a file.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use schemas::RecordId;
@@ -8,26 +8,26 @@ use serde_json::Value;
 use crate::FieldError;
 use crate::text::{NOT_A_TIME, bounded, id, json_type, rfc3339};
 
-/// A field's value as it was given.
+/// A field's value as given.
 #[derive(Debug)]
 pub(super) enum Given<'a> {
-    /// Not at all, by a `null` or by an empty cell.
+    /// Missing, a `null` or an empty cell.
     Absent,
-    /// By a JSON object.
+    /// From a JSON object.
     Json(Value),
-    /// By a cell of a file.
+    /// From a cell of a file.
     Cell(&'a str),
 }
 
-/// Characters in one text field. Whole records stay far below what one event may weigh.
+/// Characters in one text field. Whole records stay far below the size limit of an event.
 const MAX_TEXT: usize = 1_000;
-/// The whole numbers that every reader of JSON understands alike.
+/// The limit of whole numbers that every JSON reader reads alike.
 const MAX_WHOLE: u64 = 1 << 53;
-/// Probabilities are kept to ten decimals. No more digits than these are read back from the log
-/// as they were written, bit by bit.
+/// Probabilities are kept to ten decimals. With more digits, they would not be read back from the
+/// log as they were written, bit by bit.
 const PERCENT_GRAIN: f64 = 1e10;
 
-/// The words for where an order stands.
+/// The words for an order's status.
 const ORDER_STATUSES: [(&str, OrderStatus); 4] = [
     ("PAYMENT_PENDING", OrderStatus::PaymentPending),
     ("ACTIVE", OrderStatus::Active),
@@ -35,7 +35,7 @@ const ORDER_STATUSES: [(&str, OrderStatus); 4] = [
     ("CANCELLED", OrderStatus::Cancelled),
 ];
 
-/// Text as it is. An empty string is absent, since a file could not tell the two apart.
+/// Text as it is. An empty string is absent, since a file could not distinguish the two.
 pub(super) fn text(field: &str, given: Given<'_>) -> Result<Option<String>, FieldError> {
     let text = match given {
         Given::Absent => return Ok(None),
@@ -49,7 +49,7 @@ pub(super) fn text(field: &str, given: Given<'_>) -> Result<Option<String>, Fiel
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Text that must be there, and not of white space alone.
+/// Required text, not of white space alone.
 pub(super) fn required_text(field: &str, given: Given<'_>) -> Result<String, FieldError> {
     let filled = text(field, given)?.filter(|text| !text.trim().is_empty());
     required(field, filled)
@@ -71,12 +71,12 @@ pub(super) fn whole(field: &str, given: Given<'_>) -> Result<Option<i64>, FieldE
         })
 }
 
-/// A whole number that must be there.
+/// A required whole number.
 pub(super) fn required_whole(field: &str, given: Given<'_>) -> Result<i64, FieldError> {
     required(field, whole(field, given)?)
 }
 
-/// A whole number that is zero where it is absent.
+/// A whole number that is zero if absent.
 pub(super) fn whole_or_zero(field: &str, given: Given<'_>) -> Result<i64, FieldError> {
     Ok(whole(field, given)?.unwrap_or_default())
 }
@@ -94,18 +94,18 @@ pub(super) fn percent(field: &str, given: Given<'_>) -> Result<Option<f64>, Fiel
         .ok_or_else(|| FieldError::new(field, "must be a number from 0 to 100"))
 }
 
-/// Yes or no; yes where it is absent.
+/// Yes or no; yes if absent.
 pub(super) fn flag_or_true(field: &str, given: Given<'_>) -> Result<bool, FieldError> {
     let flag = match given {
         Given::Absent => Some(true),
         Given::Json(value) => value.as_bool(),
-        // Spreadsheets shout.
+        // Spreadsheets write upper case.
         Given::Cell(cell) => cell.trim().to_ascii_lowercase().parse().ok(),
     };
     flag.ok_or_else(|| FieldError::new(field, "must be true or false"))
 }
 
-/// A day; of a time with its offset the day that it names is kept.
+/// A day; of a time with an offset, the day that it names is kept.
 pub(super) fn day(field: &str, given: Given<'_>) -> Result<Option<NaiveDate>, FieldError> {
     let day = match given {
         Given::Absent => return Ok(None),
@@ -132,7 +132,7 @@ fn calendar_day(text: &str) -> Option<NaiveDate> {
     NaiveDate::from_ymd_opt(year.try_into().ok()?, digits(5..7)?, digits(8..10)?)
 }
 
-/// A moment.
+/// A point in time.
 pub(super) fn time(field: &str, given: Given<'_>) -> Result<Option<DateTime<Utc>>, FieldError> {
     let time = match given {
         Given::Absent => return Ok(None),
@@ -144,7 +144,7 @@ pub(super) fn time(field: &str, given: Given<'_>) -> Result<Option<DateTime<Utc>
         .ok_or_else(|| FieldError::new(field, NOT_A_TIME))
 }
 
-/// Where an order stands.
+/// An order's status.
 pub(super) fn order_status(field: &str, given: Given<'_>) -> Result<OrderStatus, FieldError> {
     let text = match given {
         Given::Absent => None,

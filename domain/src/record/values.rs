@@ -7,16 +7,16 @@ use super::value::Given;
 use crate::FieldError;
 use crate::text::{json_type, shown};
 
-/// The fields that every kind has. Nobody sets `updatedAt`, but it is part of every file and
-/// answer: who sends it back is not wrong.
+/// The fields that every kind has. `updatedAt` cannot be set, but it is part of every file and
+/// response, so sending it back is not an error.
 const COMMON: [&str; 3] = ["id", "createdAt", "updatedAt"];
 
-/// What was given of a record, before it is read.
+/// The given values of a record, before they are read.
 #[derive(Debug)]
 pub(super) enum Values<'a> {
-    /// By an object; a field of an object within it is named `outer.inner`.
+    /// An object; a field of a nested object is named `outer.inner`.
     Object(Map<String, Value>),
-    /// By a row of cells that stand under names.
+    /// A row of cells under column names.
     Row {
         names: &'a [String],
         cells: Vec<&'a str>,
@@ -24,7 +24,7 @@ pub(super) enum Values<'a> {
 }
 
 impl Values<'_> {
-    /// Takes an object all of whose fields the kind knows.
+    /// Takes an object of which the kind knows all fields.
     pub(super) fn of_object(
         kind: Kind,
         mut fields: Map<String, Value>,
@@ -71,7 +71,7 @@ impl Values<'_> {
     }
 }
 
-/// Takes the name of a field that the kind has.
+/// Checks that a name is a field of the kind.
 pub(super) fn known(kind: Kind, name: String) -> Result<String, FieldError> {
     if is_known(kind, &name) {
         Ok(name)

@@ -9,7 +9,7 @@ use super::{Run, State};
 #[error("the run is {}; only a FAILED or CANCELLED run can be retried", .0.name())]
 pub struct NotRetryable(pub State);
 
-/// Lets a run that has failed or was called off go on.
+/// Continues a run that has failed or was cancelled.
 pub fn retry(run: &Run) -> Result<Event, NotRetryable> {
     match run.state {
         State::Failed | State::Cancelled => Ok(Event::RunRetried(Retried {

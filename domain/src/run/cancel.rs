@@ -1,21 +1,21 @@
-//! Calling a run off.
+//! Cancelling a run.
 
 use schemas::{Event, run::Cancelled};
 
 use super::{Run, State};
 
-/// Why a run cannot be called off.
+/// Why a run cannot be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotCancellable {
-    /// It ended well.
+    /// It succeeded.
     #[error("the run has already succeeded and cannot be cancelled")]
     Succeeded,
-    /// It ended in failure.
+    /// It failed.
     #[error("the run has already failed and cannot be cancelled")]
     Failed,
 }
 
-/// Calls a run off; no event where it has been already.
+/// Cancels a run; no event if it already is.
 pub fn cancel(run: &Run) -> Result<Option<Event>, NotCancellable> {
     match run.state {
         State::Succeeded => Err(NotCancellable::Succeeded),

@@ -1,4 +1,4 @@
-//! What happens next in a run.
+//! Decides what happens next in a run.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use schemas::{StepId, workflow};
 use super::graph::{Graph, Standing};
 use super::{Run, State, StepState};
 
-/// What happens next.
+/// The next action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next<'g> {
-    /// The run is to be taken up: record that, then ask again.
+    /// The run is to start: record that, then ask again.
     Start,
     /// There is something to do or to wait for.
     Work(Work<'g>),
@@ -23,29 +23,29 @@ pub enum Next<'g> {
     Ended,
 }
 
-/// What a run is to do.
+/// The work of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work<'g> {
     /// Attempts to begin now: record that, then carry them out.
     pub begin: Vec<Attempt<'g>>,
     /// Attempts that have begun and whose outcome is not recorded. The run's owner carries them
-    /// out, again if need be: a former owner may have died over them.
+    /// out, again if need be: a previous owner may have crashed during them.
     pub open: Vec<Attempt<'g>>,
-    /// Waits whose time has come: record their success by this way.
+    /// Waits that are over: record their success by this way.
     pub over: Vec<(Attempt<'g>, Way)>,
-    /// The waiting step that goes on first.
+    /// The waiting step that continues first.
     pub waiting: Option<Waiting>,
     /// When the run fails if it has not ended.
     pub deadline: DateTime<Utc>,
 }
 
 impl Work<'_> {
-    /// Whether nothing can be done before a time.
+    /// Whether there is nothing to do but wait.
     pub fn only_waits(&self) -> bool {
         self.begin.is_empty() && self.open.is_empty() && self.over.is_empty()
     }
 
-    /// When to ask again though nothing has happened.
+    /// When to ask again even if nothing has happened.
     pub fn wake_at(&self) -> DateTime<Utc> {
         let waiting = self.waiting.as_ref().map(|waiting| waiting.until);
         waiting.map_or(self.deadline, |until| until.min(self.deadline))
@@ -66,20 +66,20 @@ pub struct Attempt<'g> {
 pub struct Waiting {
     /// The step.
     pub step: StepId,
-    /// When it goes on.
+    /// When it continues.
     pub until: DateTime<Utc>,
 }
 
-/// How a run ends by itself.
+/// How a run ends without being cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// Every step that could run has succeeded.
     Succeeded,
-    /// A step failed for good, time ran out, or nothing could begin.
+    /// A step failed permanently, time ran out, or nothing could begin.
     Failed(String),
 }
 
-/// Decides from a run's events, its definition and the time; nothing else counts.
+/// Decides from a run's events, its definition and the time alone.
 pub fn next<'g>(run: &Run, graph: &'g Graph, now: DateTime<Utc>) -> Next<'g> {
     let started_at = match (run.state, run.started_at) {
         (State::Succeeded | State::Failed | State::Cancelled, _) => return Next::Ended,
@@ -178,7 +178,7 @@ fn work<'g>(
     work
 }
 
-/// When an attempt that only waits is over by itself, and by which way the run then goes on;
+/// When an attempt that only waits ends on its own, and by which way the run then continues;
 /// `None` for attempts that do something.
 pub fn end_of_wait(step: &workflow::Step, since: DateTime<Utc>) -> Option<(DateTime<Utc>, Way)> {
     match &step.action {

@@ -4,18 +4,18 @@ use schemas::workflow::{Action, Definition, Join, Step};
 
 use super::{Run, StepState, Ways};
 
-/// A definition, with the ways between its steps looked up once.
+/// A definition, with the ways between its steps resolved once.
 #[derive(Clone, Debug)]
 pub struct Graph {
     definition: Definition,
     ways: Ways,
 }
 
-/// Where each step of a graph stands within a run; `None` before it has begun.
+/// The state of each step of a graph within a run; `None` before it has begun.
 pub(super) struct Standing(Vec<Option<StepState>>);
 
 impl Graph {
-    /// Looks the ways up.
+    /// Resolves the ways.
     pub fn new(definition: Definition) -> Self {
         let steps = definition.steps.iter();
         let steps: Vec<_> = steps.map(|step| (&step.id, step.ways())).collect();
@@ -28,7 +28,7 @@ impl Graph {
         &self.definition
     }
 
-    /// A step by its place.
+    /// A step by its index.
     pub(super) fn step(&self, place: usize) -> &Step {
         &self.definition.steps[place]
     }
@@ -56,13 +56,13 @@ impl Graph {
             })
             .collect();
         if ready.is_empty() && !standing.any_open() {
-            // Steps that wait for each other in a circle: the first goes, so that the run ends.
+            // Steps wait for each other in a cycle: the first begins, so that the run ends.
             return candidates.into_iter().take(1).collect();
         }
         ready
     }
 
-    /// A step that has not begun and that something leads to.
+    /// Whether a step has not begun and is the trigger or reached by a taken way.
     fn is_candidate(&self, standing: &Standing, place: usize) -> bool {
         let reached = || {
             let mut ways = self.ways.inward(place).iter();
@@ -72,7 +72,7 @@ impl Graph {
         standing.0[place].is_none() && (is_trigger() || reached())
     }
 
-    /// Whether no predecessor that has not succeeded can still come about.
+    /// Whether no predecessor that has not succeeded can still do so.
     fn all_have_come(&self, standing: &Standing, candidates: &[usize], place: usize) -> bool {
         let mut coming = vec![false; standing.0.len()];
         let mut open: Vec<usize> = standing.open().collect();

@@ -1,17 +1,17 @@
 //! Runs: the fold of a run's own events, and what happens next.
 //!
-//! Everything about a run stands in its events. [`Run`] is their fold, [`next`] says from it what
-//! is to be done, and doing it gives further events. Whoever folds the same events decides the
-//! same, so that a run goes on wherever its last owner stopped.
+//! Everything about a run is in its events. [`Run`] is their fold, [`next`] derives from it what
+//! to do, and doing it adds further events. The same events always lead to the same decision, so a
+//! run continues wherever its last owner stopped.
 //!
 //! A success names the way that the run takes from there. A step begins once: when the first way
-//! to it is taken (`any`), or when no way to it that has not been taken can still be (`all`). What
-//! no way leads to any more is skipped. A step that has failed for good fails its run, and so does
-//! the end of the workflow's `timeoutSeconds`, counted from the run's start. A DELAY's time and a
-//! `WAIT_FOR_EVENT`'s timeout follow from the moment at which their attempt began.
+//! to it is taken (`any`), or when none of the other ways to it can still be taken (`all`). A step
+//! that no way leads to any more is skipped. A step that has failed permanently fails its run, and
+//! so does the end of the workflow's `timeoutSeconds`, counted from the run's start. A DELAY's time
+//! and a `WAIT_FOR_EVENT`'s timeout are counted from the start of their attempt.
 //!
-//! A run that has failed or was called off may be retried as a whole: then everything that had
-//! begun and has not succeeded begins anew, and time counts anew.
+//! A run that has failed or was cancelled may be retried as a whole: then everything that had
+//! begun and has not succeeded restarts, and so does the time.
 
 mod again;
 mod cancel;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::workflow::Retry;
 
-/// The part of a wait that chance may take away, so that what failed together does not come back
+/// The part of a wait that jitter may take away, so that what failed together is not retried
 /// together.
 const JITTER: f64 = 0.2;
 
 /// How long to wait after the `attempt`th failure: doubling from `initialSeconds`, at most
-/// `maxSeconds`, less up to a fifth as `chance` (from 0 to 1) has it.
+/// `maxSeconds`, less up to a fifth depending on `chance` (from 0 to 1).
 pub fn delay(retry: &Retry, attempt: u32, chance: f64) -> Duration {
     let doublings = i32::try_from(attempt.saturating_sub(1).min(64)).unwrap_or(64);
     let seconds = (retry.initial_seconds * 2_f64.powi(doublings)).min(retry.max_seconds);
@@ -19,7 +19,7 @@ pub fn delay(retry: &Retry, attempt: u32, chance: f64) -> Duration {
 }
 
 /// When the next attempt begins after the `attempt`th has failed, not before what the receiver
-/// asked for; `None` where that was the last.
+/// asked for; `None` if that was the last.
 pub fn retry_at(
     retry: &Retry,
     attempt: u32,

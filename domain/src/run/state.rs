@@ -10,21 +10,21 @@ use schemas::{Event, Recorded, RunId, StepId, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
-    /// Asked for, not taken up yet.
+    /// Requested, not started yet.
     Queued,
-    /// Under way.
+    /// In progress.
     Running,
-    /// Under way, but every open step waits for a time.
+    /// In progress, but every open step waits for a time.
     Waiting,
-    /// Ended well.
+    /// Ended successfully.
     Succeeded,
     /// Ended in failure.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -38,14 +38,14 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// The state of that name.
+    /// The state with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Where a run stands after one more event. What comes after its end, such as the outcome of
-    /// an attempt that was under way, changes nothing unless the run is retried; nor does what its
-    /// NOTIFY steps have said.
+    /// The state of a run after one more event. Events after its end, such as the outcome of an
+    /// attempt that was in progress, change nothing unless the run is retried. The events of its
+    /// NOTIFY steps change nothing either.
     #[must_use]
     pub const fn after(self, event: &Event) -> Self {
         match (self, event) {
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// Its name outside.
+    /// Its external name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queued => "QUEUED",
@@ -72,37 +72,37 @@ impl State {
         }
     }
 
-    /// Whether nothing more will happen by itself.
+    /// Whether nothing more will happen on its own.
     pub const fn is_end(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 }
 
-/// Where a step that has begun stands.
+/// The state of a step that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepState {
     /// An attempt began at this time and its outcome is not recorded.
     Running(DateTime<Utc>),
     /// The last attempt failed; the next begins at this time.
     Waiting(DateTime<Utc>),
-    /// Ended well; the run goes on by this way.
+    /// Ended successfully; the run continues by this way.
     Succeeded(Way),
-    /// Failed for good.
+    /// Failed permanently.
     Failed,
 }
 
 /// A step that has begun.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Where it stands.
+    /// Its state.
     pub state: StepState,
     /// The number of its last attempt.
     pub attempt: u32,
     /// How many attempts there had been when the run was last retried as a whole.
     pub attempts_before: u32,
-    /// What later steps see.
+    /// The output that later steps see.
     pub output: Arc<Value>,
-    /// Why its last attempt failed, where it did.
+    /// Why its last attempt failed, if it did.
     pub error: Option<String>,
 }
 
@@ -115,29 +115,29 @@ pub struct Run {
     pub workflow_id: WorkflowId,
     /// The definition that it follows.
     pub workflow_version: u32,
-    /// What it began with.
+    /// The payload that it began with.
     pub trigger_payload: Arc<Map<String, Value>>,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// When it was taken up, at first or after it was last retried as a whole.
+    /// When it was started, at first or after it was last retried as a whole.
     pub started_at: Option<DateTime<Utc>>,
     /// The steps that have begun.
     pub steps: HashMap<StepId, Step>,
 }
 
-/// Why events are no run.
+/// Why events do not make a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotARun {
-    /// There is nothing.
+    /// There are none.
     #[error("the run has no events")]
     Empty,
-    /// It does not begin as every run begins.
+    /// The first is not a trigger.
     #[error("the run's first event is not its trigger")]
     NoTrigger,
 }
 
 impl Run {
-    /// A run that was asked for.
+    /// A run that was requested.
     pub fn triggered(triggered: &Triggered) -> Self {
         Self {
             id: triggered.run_id.clone(),
@@ -150,7 +150,7 @@ impl Run {
         }
     }
 
-    /// A run from all its events.
+    /// Folds a run from all its events.
     pub fn fold(events: &[Recorded]) -> Result<Self, NotARun> {
         let (first, rest) = events.split_first().ok_or(NotARun::Empty)?;
         let Event::WorkflowTriggered(triggered) = &first.event else {
@@ -163,7 +163,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Takes in one more event, which happened at `at`.
+    /// Applies one more event, which happened at `at`.
     pub fn apply(&mut self, event: &Event, at: DateTime<Utc>) {
         let before = self.state;
         self.state = before.after(event);
@@ -199,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Everything that had begun and has not succeeded is to be begun again, at once.
+    /// Restarts everything that had begun and has not succeeded, at once.
     fn begin_again(&mut self, at: DateTime<Utc>) {
         self.started_at = None;
         for step in self.steps.values_mut() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemas::StepId;
 use schemas::run::Way;
 
-/// The ways between the steps of a definition, by their places in it.
+/// The ways between the steps of a definition, by their indexes in it.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
     /// The steps that follow each step, with the way that leads there.
@@ -17,19 +17,19 @@ pub struct Ways {
 /// A step's id and where its ways lead.
 pub type Leading<'s> = (&'s StepId, Vec<(Way, &'s [StepId])>);
 
-/// How far a step has come.
+/// The progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
     /// It has not begun.
     Untouched,
     /// It has begun.
     UnderWay,
-    /// It has succeeded, and the run goes on by this way.
+    /// It has succeeded, and the run continues by this way.
     Left(Way),
 }
 
 impl Ways {
-    /// Looks the ways of steps up. A way to a step that is not there leads nowhere.
+    /// Resolves the ways of steps. A way to a missing step leads nowhere.
     pub fn new(steps: &[Leading<'_>]) -> Self {
         let mut places: HashMap<&StepId, usize> = HashMap::with_capacity(steps.len());
         for (place, (id, _)) in steps.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Ways {
         &self.inward[place]
     }
 
-    /// The places of the steps that will not run: all ways to them were left aside, or come from
+    /// The indexes of the steps that will not run: all ways to them were not taken, or come from
     /// such steps themselves.
     pub fn skipped(&self, reached: &[Reached]) -> Vec<usize> {
         let mut left: Vec<usize> = self.inward.iter().map(Vec::len).collect();

@@ -1,4 +1,4 @@
-//! What a call for help says.
+//! The content of a call for help.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use crate::{Invalid, text};
 
 const MAX_MESSAGE: usize = 1_000;
 
-/// A call for help; none of it need be there.
+/// A call for help; every field is optional.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Where, as latitude and longitude.
     pub place: Option<(f64, f64)>,
-    /// What is the matter.
+    /// What is wrong.
     pub message: Option<String>,
     /// When it was meant to be sent.
     pub recorded_at: Option<DateTime<Utc>>,
@@ -41,7 +41,7 @@ impl Request {
         errors.settle(request)
     }
 
-    /// What is sealed of it.
+    /// The part that is sealed.
     pub fn personal(&self) -> Value {
         let (lat, lng) = self.place.unzip();
         json!({ "lat": lat, "lng": lng, "message": self.message })

@@ -1,20 +1,20 @@
-//! What a command on a call for help leads to.
+//! Decides commands on a call for help.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::sos::{Answered, Triggered};
 use schemas::{AccountId, Event, Sealed, SosId};
 
-/// A call for help as it stands.
+/// The current state of a call for help.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was called.
+    /// The call as triggered.
     pub triggered: Triggered,
     acknowledged_by: Vec<AccountId>,
     resolved: bool,
 }
 
 impl Call {
-    /// The call after its events; `None` where there is none.
+    /// Folds a call from its events; `None` if there is none.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Option<Self> {
         events
             .into_iter()
@@ -37,21 +37,21 @@ impl Call {
     }
 }
 
-/// What somebody says to a call.
+/// A reply to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// That they have seen it.
+    /// The call has been seen.
     Acknowledge,
-    /// That the danger has passed.
+    /// The danger has passed.
     Resolve,
 }
 
-/// Who says it.
+/// Who replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Somebody who was alerted, or the caller.
     Person(AccountId),
-    /// One of the staff of an organization that was told, and in whose circles the caller still is.
+    /// A staff member of an alerted organization in whose circles the person who called still is.
     Staff(AccountId),
 }
 
@@ -70,13 +70,13 @@ impl By {
     }
 }
 
-/// Whoever answers was not alerted, and need not learn that there is such a call.
+/// The person who answers was not alerted, and need not learn that the call exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("SOS not found")]
 pub struct NotConcerned;
 
-/// Calls for help. A call is never too old to alert somebody: it is only said that it is late. One
-/// from a clock that runs ahead was meant now.
+/// Calls for help. A call is never too old to alert somebody: it is only marked as late. One from
+/// a fast clock counts as made now.
 pub fn trigger(
     sos_id: SosId,
     user_id: AccountId,
@@ -97,7 +97,7 @@ pub fn trigger(
     }
 }
 
-/// Answers a call; without an event where that has been said already, or where the call has ended.
+/// Answers a call; no event if that reply was already given or the call has ended.
 pub fn answer(call: Option<&Call>, by: By, reply: Reply) -> Result<Option<Event>, NotConcerned> {
     let call = call.ok_or(NotConcerned)?;
     let alerted = by.is_alerted(&call.triggered);

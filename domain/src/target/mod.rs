@@ -1,9 +1,9 @@
-//! Where a webhook or an HTTP step may connect to: the public internet, and what private ranges
-//! the operator names. Some addresses stay shut whatever is named: no setting made in a hurry may
-//! hand a cloud's credentials to whoever writes a workflow.
+//! Where a webhook or an HTTP step may connect to: the public internet, and the private ranges
+//! that the operator names. Some addresses are always refused: no hasty setting may hand a cloud's
+//! credentials to the author of a workflow.
 //!
-//! A name is judged when it is dialled, by the addresses that it then has; only literal
-//! addresses and names that always mean this machine can be judged before.
+//! A name is checked when it is dialled, by the addresses it then resolves to. Only literal
+//! addresses and names that always mean this machine can be checked before.
 
 mod network;
 mod ranges;
@@ -18,18 +18,18 @@ pub use ranges::{Ranges, RangesError};
 /// Why an address is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is not the public internet's, and no range that the operator named holds it.
+    /// It is not on the public internet, and not in a range that the operator named.
     #[error(
         "the address is {0}, not on the public internet; the operator can allow its range with \
          WAYPOST_ALLOW_PRIVATE_TARGETS"
     )]
     NotPublic(&'static str),
-    /// It is one that is called for nobody.
+    /// It is always refused.
     #[error("the address is {0}, not on the public internet; such addresses are always refused")]
     Shut(&'static str),
 }
 
-/// Judges a host as it stands in an address: `Ok` for names, which are judged when dialled.
+/// Checks a host as written in a URL: `Ok` for names, which are checked when dialled.
 pub fn check_host(host: &Host<&str>, open: &Ranges) -> Result<(), Refused> {
     match host {
         Host::Domain(name) => {
@@ -46,7 +46,7 @@ pub fn check_host(host: &Host<&str>, open: &Ranges) -> Result<(), Refused> {
     }
 }
 
-/// Judges an address that is about to be dialled.
+/// Checks an address that is about to be dialled.
 pub fn check_ip(ip: IpAddr, open: &Ranges) -> Result<(), Refused> {
     let ip = meant(ip);
     if let Some(what) = shut(ip) {
@@ -60,7 +60,7 @@ pub fn check_ip(ip: IpAddr, open: &Ranges) -> Result<(), Refused> {
 
 const LOOPBACK: &str = "this machine";
 
-/// Networks that an operator may name: what only the own machine, house or provider reaches.
+/// Networks that an operator may name: reachable only from this machine, site or provider.
 const PRIVATE: &[(Network, &str)] = &[
     (Network::v4([10, 0, 0, 0], 8), "private"),
     (
@@ -79,8 +79,8 @@ const PRIVATE: &[(Network, &str)] = &[
     (Network::v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10), "site-local"),
 ];
 
-/// Networks that nobody can open. Tunnels are among them, since what they lead to is seen by no
-/// check, and documented, discarded and reserved addresses, since nobody listens there.
+/// Networks that cannot be opened. They include tunnels, since no check sees where these lead, and
+/// documentation, discard-only and reserved addresses, since nothing listens there.
 const SHUT: &[(Network, &str)] = &[
     (Network::v4([169, 254, 0, 0], 16), "link-local"),
     // Metadata services outside the link: Alibaba's, Azure's; Oracle's is reserved, AWS' and
@@ -142,7 +142,7 @@ fn find(networks: &[(Network, &'static str)], ip: IpAddr) -> Option<&'static str
     found.map(|(_, what)| *what)
 }
 
-/// Why nobody calls this address, whatever the operator names.
+/// Why this address is never called, whatever the operator names.
 fn shut(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V6(ip) if is_isatap(ip) => Some("an ISATAP tunnel"),
@@ -150,7 +150,7 @@ fn shut(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// The address that is meant: of a mapped, compatible or translated (NAT64) one the IPv4 address
+/// The address that is meant: for a mapped, compatible or translated (NAT64) one, the IPv4 address
 /// that it stands for.
 fn meant(ip: IpAddr) -> IpAddr {
     match ip {
@@ -172,7 +172,7 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     embedding.then(|| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
 }
 
-/// Whether packets would be wrapped for the IPv4 address at the end, in whatever network this is.
+/// Whether packets would be tunnelled to the IPv4 address at the end, whatever the network.
 fn is_isatap(ip: Ipv6Addr) -> bool {
     let [.., middle, mark, _, _] = ip.segments();
     // The bit that says whether the IPv4 address is unique in the world may be set or not.

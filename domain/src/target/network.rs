@@ -1,16 +1,16 @@
-//! A network: the addresses that begin alike.
+//! A network: the addresses with a common prefix.
 
 use std::net::IpAddr;
 
-/// A base and how many of its leading bits count. IPv4 stands as mapped into IPv6, so that one
-/// comparison does for both; which of the two it is stays apart.
+/// A base and how many of its leading bits count. IPv4 is stored as mapped into IPv6, so that one
+/// comparison serves both; the two families stay distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network {
     base: u128,
     prefix: u32,
 }
 
-/// What stands before an IPv4 address that is mapped into IPv6.
+/// The prefix of an IPv4 address that is mapped into IPv6.
 const MAPPED: u128 = 0xffff << 32;
 const MAPPED_BITS: u32 = 96;
 
@@ -31,7 +31,7 @@ impl Network {
         Self { base, prefix }
     }
 
-    /// The network of `ip`'s first bits; `None` where there are not so many, or others are set.
+    /// The network of `ip`'s first `prefix` bits; `None` if it has fewer bits, or others are set.
     pub(super) fn at(ip: IpAddr, prefix: u32) -> Option<Self> {
         let (longest, network) = match ip {
             IpAddr::V4(ip) => (32, Self::v4(ip.octets(), prefix.min(32))),
@@ -49,7 +49,7 @@ impl Network {
         same_family && (bits ^ self.base) & self.mask() == 0
     }
 
-    /// Whether every address of `other` is one of this network's.
+    /// Whether every address of `other` is in this network.
     pub(super) fn covers(self, other: Self) -> bool {
         self.is_v4() == other.is_v4()
             && self.prefix <= other.prefix

@@ -10,10 +10,10 @@ use super::{SHUT, embedded_v4};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Network>);
 
-/// Why a list of ranges is not one.
+/// Why a list of ranges is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangesError {
-    /// It is no range.
+    /// It is not a range.
     #[error(
         "{0:?} is not a range: write ranges such as 10.1.0.0/16,fd12:3456::/48, or 1 for this \
          machine and the private ranges, or 0 for none"
@@ -22,16 +22,16 @@ pub enum RangesError {
     /// More bits are set than its prefix has.
     #[error("{0:?} has bits set after the prefix: set them to 0")]
     BitsBehind(String),
-    /// Nobody can open it.
+    /// It cannot be opened.
     #[error("{0:?} cannot be allowed: {1} addresses are always refused")]
     Shut(String, &'static str),
-    /// It is written in a form that no address is judged in.
+    /// It is written in a form in which no address is checked.
     #[error("{0:?} is IPv4 written as IPv6: write it as IPv4, such as 10.1.0.0/16")]
     Embedded(String),
 }
 
 /// What `1` stands for: this machine and the ranges that are private by RFC 1918 and RFC 4193.
-/// Addresses behind a carrier's translation are shared with strangers, and have to be named.
+/// Addresses behind a carrier's NAT are shared with strangers, and have to be named.
 const USUAL: &[Network] = &[
     Network::v4([127, 0, 0, 0], 8),
     Network::v4([10, 0, 0, 0], 8),

@@ -59,7 +59,7 @@ fn private_addresses_pass_only_where_their_range_is_named() {
     assert!(judged("fd00::1", "0.0.0.0/0").is_err(), "it is IPv6");
 }
 
-/// What no setting opens.
+/// Addresses that no setting opens.
 const ALWAYS_SHUT: &[&str] = &[
     "0.0.0.0",
     "0.1.2.3",
@@ -201,7 +201,7 @@ fn ranges() -> impl Strategy<Value = Ranges> {
     });
     let fixed = prop::sample::select(vec!["1", EVERYTHING]).prop_map(str::to_owned);
     let words = prop::collection::vec(prop_oneof![v4, v6, fixed], 0..8);
-    // Of what was drawn those that can be named at all.
+    // Keeps those of the drawn ranges that can be named at all.
     words.prop_map(|words| {
         let named = words.iter().filter(|word| word.parse::<Ranges>().is_ok());
         let named: Vec<_> = named.map(String::as_str).collect();

@@ -1,9 +1,9 @@
 //! Templates of addresses.
 //!
-//! What the author writes is the address; a value only fills its place. In the path and behind it a
-//! value is one component, percent-encoded, so that none can lead to another place. For the host
-//! it may only be a host. An expression at the very beginning is the address itself, or its
-//! beginning, and stays as it is: whoever writes `{{ trigger.callbackUrl }}` means that.
+//! The author writes the address; a value only fills its place. In the path and after it, a value
+//! is one percent-encoded component, so that it cannot lead to another place. For the host it may
+//! only be a host. An expression at the very beginning is the address itself, or its beginning,
+//! and stays as it is: the author of `{{ trigger.callbackUrl }}` means that.
 
 use serde_json::Value;
 
@@ -13,21 +13,21 @@ use super::guard::{OF_A_RUN, Usage};
 use super::scan::{self, Piece};
 use super::{Error, Meter, Part, References, Scope, Secrets, Template};
 
-/// The part of an address in which something stands.
+/// The part of an address that something is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     /// At its beginning.
     Start,
     /// Before `://`.
     Scheme,
-    /// The path and what is behind it.
+    /// The path and what follows it.
     Rest,
     /// Between `//` and the path.
     Authority,
 }
 
 impl Section {
-    /// Where the address stands behind a text of the author's.
+    /// The section after a text of the author's.
     pub(super) fn behind(self, text: &str) -> Self {
         let host = match self {
             Self::Rest => return self,
@@ -45,7 +45,7 @@ impl Section {
         }
     }
 
-    /// Where it stands behind a value.
+    /// The section after a value.
     pub(super) fn behind_value(self) -> Self {
         match self {
             // The value has been the address, or its beginning.
@@ -54,12 +54,12 @@ impl Section {
         }
     }
 
-    /// Where it stands behind one of two ways: the one in which less is allowed.
+    /// The section after one of two alternatives: the one in which less is allowed.
     pub(super) fn or(self, other: Self) -> Self {
         self.max(other)
     }
 
-    /// What a value passes through here.
+    /// The filter that a value passes through here.
     pub(super) fn filter(self) -> Option<&'static str> {
         match self {
             Self::Start => None,
@@ -70,16 +70,16 @@ impl Section {
     }
 }
 
-/// An address with expressions in it, ready to be rendered again and again.
+/// An address with expressions in it, which can be rendered repeatedly.
 #[derive(Debug)]
 pub struct Address {
     template: Template,
-    /// Whether values stand in its path or behind it.
+    /// Whether there are values in its path or after it.
     filled: bool,
 }
 
 impl Address {
-    /// Reads an address; one without `{{` is taken as it is.
+    /// Parses an address; one without `{{` is taken as it is.
     pub fn parse(source: &str) -> Result<Self, Error> {
         let mut references = References::default();
         let mut parts = Vec::new();
@@ -137,7 +137,7 @@ fn is_behind_scheme(piece: &Piece<'_>) -> bool {
     matches!(piece, Piece::Text(text) if text.starts_with("://"))
 }
 
-/// Whether a part of the path means this place or the one above it.
+/// Whether a segment of the path means the current directory or its parent.
 fn has_dot_segment(address: &str) -> bool {
     let behind_scheme = address.split_once("://").map_or(address, |(_, rest)| rest);
     let path = behind_scheme.split(['?', '#']).next().unwrap_or_default();
@@ -146,8 +146,8 @@ fn has_dot_segment(address: &str) -> bool {
     plain.any(|segment| segment == "." || segment == "..")
 }
 
-/// One component of a path or query: only what has no meaning there stays as it is. The mask of
-/// secrets does.
+/// Encodes one component of a path or query: only what has no meaning there stays as it is. The
+/// mask of secrets does.
 pub(super) fn component(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

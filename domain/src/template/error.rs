@@ -8,7 +8,7 @@ const QUOTED: usize = 200;
 /// A template that cannot be taken or rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The place within the value it stands in, such as `body.email`; empty for a lone string.
+    /// The place within the value it is in, such as `body.email`; empty for a lone string.
     pub place: String,
     /// The expression, without its braces; `None` where the string as a whole is wrong.
     pub expression: Option<String>,
@@ -33,7 +33,7 @@ impl Error {
         }
     }
 
-    /// The same error seen from one level further out: `key` is `.email` or `[2]` and alike.
+    /// The same error seen from one level further out: `key` is such as `.email` or `[2]`.
     #[must_use]
     pub(super) fn within(mut self, key: &str) -> Self {
         self.place.insert_str(0, key);

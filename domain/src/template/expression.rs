@@ -11,13 +11,12 @@ use super::scope::Open;
 use super::value::{to_json, to_text};
 use super::{Error, References};
 
-/// What a compiled expression takes in memory, and each byte of its source with guards: more than
-/// was measured. Most of the first is room that the engine keeps for instructions, however few there
-/// are.
+/// The memory of a compiled expression, and of each byte of its source with guards: more than was
+/// measured. Most of the first is space that the engine reserves for instructions, however few.
 const BYTES: usize = 12 * 1_024;
 const BYTES_PER_BYTE: usize = 24;
 
-/// An expression that has been judged and compiled, with guards around what could grow.
+/// An expression that has been checked and compiled, with guards around what could grow.
 #[derive(Debug)]
 pub(super) struct Expression {
     source: String,
@@ -46,12 +45,12 @@ impl Expression {
         })
     }
 
-    /// Where an address stands behind it.
+    /// The section of an address after it.
     pub(super) fn section(&self) -> Section {
         self.section
     }
 
-    /// Whether it puts values into an address's path or behind it.
+    /// Whether it puts values into an address's path or after it.
     pub(super) fn fills(&self) -> bool {
         self.fills
     }
@@ -65,14 +64,14 @@ impl Expression {
         &self.references
     }
 
-    /// Its value, of whatever type it has.
+    /// Its value, of any type.
     pub(super) fn value(&self, names: &Open) -> Result<Json, Error> {
         let value = self.program.eval(names.names.clone());
         let json = value.and_then(|value| to_json(&value, names.meter.means()));
         json.map_err(|error| self.failed(&error))
     }
 
-    /// Whether it holds.
+    /// Whether it is true.
     pub(super) fn is_true(&self, names: &Open) -> Result<bool, Error> {
         let value = self.program.eval(names.names.clone());
         match value {

@@ -1,7 +1,7 @@
 //! What a rendering may cost, and what it has cost.
 //!
 //! Work is counted in units: a unit is about a byte that is read, compared or copied. Everything
-//! that an expression does pays before it does it, so a rendering ends soon after its means do.
+//! that an expression does is paid for in advance, so a rendering ends soon after its means do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use minijinja::value::Object;
 use minijinja::{Error, ErrorKind};
 
-/// Pays for all that is rendered with it, whatever runs beside.
+/// Pays for all that is rendered with it, whatever else runs.
 #[derive(Clone, Debug)]
 pub struct Meter(Arc<Means>);
 
@@ -24,7 +24,7 @@ pub(super) struct Means {
 impl Object for Means {}
 
 impl Meter {
-    /// Pays for so many units of work.
+    /// Creates a meter for the given number of units of work.
     pub fn new(work: u64) -> Self {
         Self(Arc::new(Means {
             work,
@@ -34,17 +34,17 @@ impl Meter {
         }))
     }
 
-    /// Whether more was asked for than there was; nothing is paid for any more.
+    /// Whether more was requested than available; nothing is paid for any more.
     pub fn is_exhausted(&self) -> bool {
         self.0.exhausted.load(Ordering::Relaxed)
     }
 
-    /// Ends what is under way: nothing is paid for any more.
+    /// Stops what is in progress: nothing is paid for any more.
     pub fn stop(&self) {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Pays for work beside templates; says whether there was enough.
+    /// Pays for work other than templates; returns whether there was enough.
     pub fn pay(&self, units: u64) -> bool {
         let units = usize::try_from(units).unwrap_or(usize::MAX);
         self.0.charge(units).is_ok()
@@ -69,7 +69,7 @@ impl Means {
         Ok(())
     }
 
-    /// Whether `units` are left; says what would be left of them. Work that pays step by step is
+    /// Checks that `units` are left, and returns what would remain. Work that pays step by step is
     /// refused by this before its first step.
     pub(super) fn affords(&self, units: usize) -> Result<u64, Error> {
         if self.stopped.load(Ordering::Relaxed) {

@@ -3,18 +3,16 @@
 //! A string with `{{ … }}` is a template. One that is a single `{{ … }}` keeps its value's type;
 //! in all others values are written into the text, strings as they are and everything else as
 //! JSON. Only expressions are supported (with filters, tests and `a if b else c`), no `{% … %}`
-//! statements: what cannot repeat or remember cannot run away.
+//! statements: what has no loops and no state cannot run away.
 //!
-//! Where a definition asks whether something holds, an expression stands alone, without braces
-//! ([`Test`]).
+//! A condition in a definition is a single expression without braces ([`Test`]).
 //!
-//! What rendering costs is paid for by a [`Meter`] before it is done, whatever the expression.
-//! Where a template is an address, values are kept within their places in it ([`Address`]).
+//! Rendering is paid for in advance by a [`Meter`], whatever the expression. Where a template is
+//! an address, values are kept within their places in it ([`Address`]).
 //!
-//! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`, and an event's
-//! `data` where one is judged. A secret may only be
-//! inserted as it is or joined to other text, so that wherever its value turns up again it can be
-//! recognised and left out ([`Scrub`]).
+//! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`, and an event's `data`
+//! where one is tested. A secret may only be inserted as it is or joined to other text, so that
+//! wherever its value turns up again it can be recognised and left out ([`Scrub`]).
 
 mod address;
 mod error;
@@ -45,7 +43,7 @@ use expression::Expression;
 use guard::{OF_A_RUN, Usage};
 use scan::Piece;
 
-/// What a template needs to be rendered.
+/// The steps and secrets that a template needs to be rendered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Steps whose output it names.
@@ -61,28 +59,28 @@ impl References {
     }
 }
 
-/// Whether a string is a template at all.
+/// Whether a string is a template.
 pub fn is_template(source: &str) -> bool {
     source.contains("{{")
 }
 
-/// Judges a string of a definition before it is saved: it must parse and may only use names that
-/// exist. Says what it refers to.
+/// Checks a string of a definition before it is saved: it must parse and may only use names that
+/// exist. Returns what it refers to.
 pub fn check(source: &str) -> Result<References, Error> {
     Template::parse(source).map(|template| template.references)
 }
 
-/// As [`check`], for an address.
+/// Like [`check`], for an address.
 pub fn check_address(source: &str) -> Result<References, Error> {
     Address::parse(source).map(|address| address.references().clone())
 }
 
-/// As [`check`], for every string of a JSON value; errors name the place within it.
+/// Like [`check`], for every string of a JSON value; errors name the place within it.
 pub fn check_tree(value: &Value) -> Result<References, Error> {
     Tree::parse(value).map(|tree| tree.references())
 }
 
-/// A string, ready to be rendered again and again.
+/// A string that can be rendered repeatedly.
 #[derive(Debug)]
 pub struct Template {
     parts: Vec<Part>,
@@ -96,7 +94,7 @@ enum Part {
 }
 
 impl Template {
-    /// Reads a string; one without `{{` is text and nothing else.
+    /// Parses a string; one without `{{` is only text.
     pub fn parse(source: &str) -> Result<Self, Error> {
         let mut references = References::default();
         let mut parts = Vec::new();

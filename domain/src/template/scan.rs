@@ -1,4 +1,4 @@
-//! Cuts a string into text and expressions.
+//! Splits a string into text and expressions.
 
 use super::Error;
 
@@ -52,7 +52,7 @@ fn push_text<'a>(pieces: &mut Vec<Piece<'a>>, text: &'a str) {
     }
 }
 
-/// `{{-` and `-}}` take the white space around them away.
+/// `{{-` and `-}}` remove the white space around them.
 fn without_trim_marks(inside: &str) -> (&str, bool, bool) {
     let (inside, before) = match inside.strip_prefix('-') {
         Some(rest) => (rest, true),
@@ -68,7 +68,7 @@ fn trimmed(text: &str, end: bool) -> &str {
     if end { text.trim_end() } else { text }
 }
 
-/// Where the `}}` stands that ends an expression: not within quotes or brackets.
+/// The position of the `}}` that ends an expression: not within quotes or brackets.
 fn end_of_expression(inside: &str) -> Option<usize> {
     let bytes = inside.as_bytes();
     let (mut depth, mut quote, mut at) = (0_usize, None, 0);
@@ -87,7 +87,7 @@ fn end_of_expression(inside: &str) -> Option<usize> {
     None
 }
 
-/// Judges an expression before it is parsed.
+/// Checks an expression before it is parsed.
 pub(super) fn within_limits(expression: &str) -> Result<(), Error> {
     if expression.trim().is_empty() {
         return Err(Error::of(expression, "an expression is missing"));
@@ -106,8 +106,8 @@ pub(super) fn within_limits(expression: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// `{%` and `{#` would mean something in a whole `MiniJinja` template: rather than write them out
-/// silently, say that they are not supported.
+/// `{%` and `{#` have a meaning in a whole `MiniJinja` template: an error that they are not
+/// supported is better than silently writing them out.
 fn no_statements(pieces: &[Piece<'_>]) -> Result<(), Error> {
     let marks = ["{%", "{#"];
     let statement = pieces.iter().any(

@@ -11,11 +11,11 @@ use serde_json::{Map, Value as Json};
 use super::value::{from_json, from_map};
 use super::{MASK, Meter};
 
-/// The name under which filters find what pays; no expression can name it.
+/// The name under which filters find the meter; no expression can name it.
 pub(super) const METER: &str = "_meter";
 
-/// What a run has to offer to its templates. Cheap to make and to clone: values are read when an
-/// expression first names them, and are paid for then.
+/// The values that a run offers to its templates. Cheap to create and to clone: values are read
+/// when an expression first names them, and are paid for then.
 #[derive(Clone, Debug)]
 pub struct Scope {
     trigger: Given,
@@ -53,7 +53,7 @@ impl Scope {
         }
     }
 
-    /// The same with an event's data beside it.
+    /// The same scope with an event's data added.
     #[must_use]
     pub fn with_event(&self, data: &Arc<Json>) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Given {
     }
 }
 
-/// How `secrets.<NAME>` reads.
+/// The values of `secrets.<NAME>`.
 #[derive(Clone, Debug)]
 pub enum Secrets {
     /// As [`MASK`], whatever the name: for what is recorded.
@@ -129,7 +129,7 @@ pub enum Secrets {
     Shown(Arc<Shown>),
 }
 
-/// Secrets by their names, which remembers those that were shown. It does not print them.
+/// Secrets by name. It remembers those that were shown, and does not print them.
 #[derive(Default)]
 pub struct Shown {
     values: Arc<BTreeMap<String, String>>,
@@ -137,7 +137,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Shows these.
+    /// Shows these secrets.
     pub fn new(values: Arc<BTreeMap<String, String>>) -> Self {
         let names = Mutex::default();
         Self { values, names }

@@ -1,18 +1,18 @@
-//! Leaving secrets out of what is written down.
+//! Removes secrets from what is recorded.
 
 use serde_json::Value;
 
 use super::address::component;
 
-/// What stands where a secret stood.
+/// The replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Knows the secrets of a run and takes them out of texts and values that came back from outside.
+/// Removes the secrets of a run from texts and values that came back from outside.
 ///
-/// Beside the value itself, its forms within JSON text and within an address are recognised.
+/// Besides the value itself, its forms within JSON text and within an address are recognised.
 #[derive(Default)]
 pub struct Scrub {
-    /// Longest first, so that a secret within another does not leave the other's rest behind.
+    /// Longest first, so that replacing a secret within another does not leave the other's rest.
     forms: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Scrub {
 }
 
 impl Scrub {
-    /// Knows these secrets.
+    /// Creates a scrub for these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut forms: Vec<String> = Vec::new();
         for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {

@@ -1,4 +1,4 @@
-//! Expressions that say whether something holds.
+//! Expressions that are conditions.
 
 use super::expression::Expression;
 use super::guard::{Names, OF_A_RUN, OF_AN_EVENT, OF_BOTH, Usage};
@@ -25,12 +25,12 @@ impl Within {
     }
 }
 
-/// An expression that holds or does not, ready to be asked again and again.
+/// A condition that can be evaluated repeatedly.
 #[derive(Debug)]
 pub struct Test(Expression);
 
 impl Test {
-    /// Reads an expression; it stands alone, without braces.
+    /// Parses an expression, which has no braces.
     pub fn parse(source: &str, within: Within) -> Result<Self, Error> {
         if is_template(source) {
             return Err(Error::whole("is an expression: write it without {{ }}"));
@@ -44,7 +44,7 @@ impl Test {
         self.0.references()
     }
 
-    /// Whether it holds: 0, empty text, empty lists and nothing are as good as `false`.
+    /// Whether it is true: 0, empty text, empty lists and nothing count as `false`.
     pub fn holds(&self, scope: &Scope, meter: &Meter) -> Result<bool, Error> {
         self.0.is_true(&scope.open(&Secrets::Masked, meter))
     }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::scope::Open;
 use super::{Error, Meter, References, Scope, Secrets, Template, is_template};
 
-/// What a value takes in memory beside its text.
+/// The memory of a value besides its text.
 const NODE: usize = 64;
 
-/// A JSON value, ready to be rendered again and again. Keys are taken as they are.
+/// A JSON value that can be rendered repeatedly. Keys are taken as they are.
 #[derive(Debug)]
 pub struct Tree(Node);
 
@@ -22,7 +22,7 @@ enum Node {
 }
 
 impl Tree {
-    /// Reads a value; errors name the place within it.
+    /// Parses a value; errors name the place within it.
     pub fn parse(value: &Value) -> Result<Self, Error> {
         Node::parse(value).map(Self)
     }

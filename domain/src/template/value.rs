@@ -1,4 +1,4 @@
-//! Values between JSON and `MiniJinja`, and what it costs to look through them.
+//! Converts values between JSON and `MiniJinja`, and pays for walking them.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
@@ -6,12 +6,12 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::meter::Means;
 
-/// What a value costs beside its text.
+/// The cost of a value besides its text.
 pub(super) const OVERHEAD: usize = 16;
 /// How deep a value may nest.
 const MAX_DEPTH: usize = 64;
 
-/// Pays for looking through a value and all that is in it; says how many units that was.
+/// Pays for walking a value and all that is in it; returns how many units that was.
 pub(super) fn walk(value: &Value, means: &Means) -> Result<usize, Error> {
     walk_at(value, means, 0)
 }
@@ -40,7 +40,7 @@ fn walk_at(value: &Value, means: &Means, depth: usize) -> Result<usize, Error> {
     Ok(units)
 }
 
-/// A value without what is in it.
+/// The cost of a value without what is in it.
 pub(super) fn shallow(value: &Value) -> usize {
     OVERHEAD + value.as_str().map_or(0, str::len)
 }
@@ -49,7 +49,7 @@ pub(super) fn invalid(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, reason.into())
 }
 
-/// JSON as `MiniJinja` sees it, paid for.
+/// JSON as a `MiniJinja` value, paid for.
 pub(super) fn from_json(json: &Json, means: &Means) -> Result<Value, Error> {
     means.charge(OVERHEAD)?;
     Ok(match json {
@@ -68,7 +68,7 @@ pub(super) fn from_json(json: &Json, means: &Means) -> Result<Value, Error> {
     })
 }
 
-/// As [`from_json`].
+/// Like [`from_json`].
 pub(super) fn from_map(fields: &Map<String, Json>, means: &Means) -> Result<Value, Error> {
     let mut pairs = Vec::with_capacity(fields.len());
     for (key, value) in fields {

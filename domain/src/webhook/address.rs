@@ -6,8 +6,8 @@ use crate::target::{self, Ranges};
 
 const MAX_URL: usize = 2_048;
 
-/// Reads an address that can be called: absolute, http or https, with a host and without a
-/// password (it would stand readable in the log).
+/// Parses an address that can be called: absolute, http or https, with a host and without a
+/// password (it would be readable in the log).
 pub fn check_url(given: &str) -> Result<Url, String> {
     if given.chars().count() > MAX_URL {
         return Err(format!("must have at most {MAX_URL} characters"));
@@ -25,10 +25,10 @@ pub fn check_url(given: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// As [`check_url`], and refuses what plainly is no address that may be called.
+/// Like [`check_url`], but also refuses addresses that clearly may not be called.
 pub(super) fn check_target(given: &str, open: &Ranges) -> Result<(), String> {
     if given.chars().any(char::is_control) {
-        // Parsers pass over some of them, and the read models cannot hold U+0000.
+        // Parsers skip some of them, and the read models cannot store U+0000.
         return Err("must not contain control characters".to_owned());
     }
     let url = check_url(given)?;

@@ -1,11 +1,11 @@
-//! What a command on an endpoint leads to, given the endpoint's events.
+//! Decides commands on an endpoint, given the endpoint's events.
 
 use schemas::webhook::{Created, Deleted, Status, Updated};
 use schemas::{Event, Sealed, WebhookId};
 
 use super::{ChangeRequest, Request};
 
-/// An endpoint as it stands.
+/// The current state of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The endpoint.
@@ -14,19 +14,19 @@ pub struct Endpoint {
     pub url: String,
     /// Which events it gets; empty means all.
     pub events: Vec<String>,
-    /// What its owner says of it.
+    /// Its owner's description.
     pub description: Option<String>,
-    /// Whether it gets anything.
+    /// Whether it gets events.
     pub status: Status,
 }
 
 impl Endpoint {
-    /// The endpoint after its events; `None` where there is none or it was deleted.
+    /// Folds an endpoint from its events; `None` if there is none or it was deleted.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Option<Self> {
         events.into_iter().fold(None, Self::after)
     }
 
-    /// What an event makes of an endpoint, or of none.
+    /// Applies an event to an endpoint, or to none.
     pub fn after(before: Option<Self>, event: &Event) -> Option<Self> {
         match event {
             Event::WebhookCreated(created) => Some(Self {
@@ -53,7 +53,7 @@ impl Endpoint {
     }
 }
 
-/// Makes an endpoint.
+/// Creates an endpoint.
 pub fn create(id: WebhookId, request: Request, secret: Sealed) -> Event {
     Event::WebhookCreated(Created {
         id,
@@ -64,7 +64,7 @@ pub fn create(id: WebhookId, request: Request, secret: Sealed) -> Event {
     })
 }
 
-/// Changes an endpoint; without an event where it is that already.
+/// Changes an endpoint; no event if that changes nothing.
 pub fn change(old: &Endpoint, request: ChangeRequest) -> (Endpoint, Option<Event>) {
     let new = Endpoint {
         id: old.id.clone(),

@@ -1,8 +1,8 @@
-//! Which events are meant: `*`, `run.*`, `sos.triggered`, `custom.*`.
+//! Patterns that select events: `*`, `run.*`, `sos.triggered`, `custom.*`.
 
 use std::collections::BTreeSet;
 
-/// Every public type that is Waypost's own; `custom.<name>` are the user's.
+/// Every public type that Waypost defines; the user defines `custom.<name>`.
 const TYPES: &[&str] = &[
     "workflow.saved",
     "workflow.triggered",
@@ -54,7 +54,7 @@ const TYPES: &[&str] = &[
 const CUSTOM: &str = "custom.";
 const MAX_PATTERN: usize = 128;
 
-/// Judges a pattern. One that no event can ever match is a slip of the pen and refused.
+/// Checks a pattern. One that no event can ever match is a mistake and refused.
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
     let known =
         || TYPES.iter().any(|event_type| matches(pattern, event_type)) || is_custom(pattern);
@@ -67,7 +67,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     )
 }
 
-/// What [`check_pattern`] takes, as a regular expression for documents.
+/// What [`check_pattern`] accepts, as a regular expression for documents.
 pub fn pattern_of_patterns() -> String {
     let kinds: BTreeSet<_> = TYPES
         .iter()
@@ -93,7 +93,7 @@ fn is_custom(pattern: &str) -> bool {
     })
 }
 
-/// Whether an event of this type is meant: `*` means all, `run.*` all that begin with `run.`.
+/// Whether a pattern matches an event type: `*` matches all, `run.*` all that begin with `run.`.
 pub fn matches(pattern: &str, event_type: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some("") => true,
@@ -105,7 +105,7 @@ pub fn matches(pattern: &str, event_type: &str) -> bool {
     }
 }
 
-/// Whether an endpoint that asked for these patterns gets events of this type; without any it
+/// Whether an endpoint that subscribed to these patterns gets events of this type; without any it
 /// gets all.
 pub fn any_matches(patterns: &[String], event_type: &str) -> bool {
     let mut each = patterns.iter();

@@ -1,4 +1,4 @@
-//! Sending again, trying out, and another secret.
+//! Replays, test deliveries and secret rotation.
 
 use chrono::{DateTime, Utc};
 use schemas::webhook::{Replay, ReplayRequested, SecretRotated, Status, TestRequested};
@@ -12,12 +12,12 @@ use crate::object::{Errors, Object};
 /// The fields of which a request has exactly one.
 const ONE_OF: &str = "deliveryId, after or failed";
 
-/// What is to be sent again.
+/// The deliveries to send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayRequest {
     /// One delivery.
     Delivery(DeliveryId),
-    /// All that the endpoint wants behind this position, which is opaque here.
+    /// All that the endpoint subscribes to after this position, which is opaque here.
     After(String),
     /// All deliveries that have failed.
     Failed,
@@ -60,7 +60,7 @@ impl ReplayRequest {
     }
 }
 
-/// The endpoint gets nothing.
+/// The endpoint is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the webhook is disabled: PATCH it with {{\"status\": \"ENABLED\"}} first")]
 pub struct Disabled;
@@ -72,7 +72,7 @@ fn enabled(endpoint: &Endpoint) -> Result<(), Disabled> {
     }
 }
 
-/// Has deliveries made again: `replayed` as things stand, where the deliveries' log ends at
+/// Requests a replay. It currently covers `replayed` deliveries, and the deliveries' log ends at
 /// `attempts_through`.
 pub fn replay(
     endpoint: &Endpoint,
@@ -89,14 +89,14 @@ pub fn replay(
     }))
 }
 
-/// Has the endpoint tried out.
+/// Requests a test delivery to the endpoint.
 pub fn test(endpoint: &Endpoint) -> Result<Event, Disabled> {
     enabled(endpoint)?;
     let id = endpoint.id.clone();
     Ok(Event::WebhookTestRequested(TestRequested { id }))
 }
 
-/// Gives the endpoint another secret; the one before signs along until `previous_until`.
+/// Gives the endpoint a new secret; the previous one also signs until `previous_until`.
 pub fn rotate_secret(endpoint: &Endpoint, secret: Sealed, previous_until: DateTime<Utc>) -> Event {
     Event::WebhookSecretRotated(SecretRotated {
         id: endpoint.id.clone(),

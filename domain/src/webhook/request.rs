@@ -1,4 +1,4 @@
-//! What is asked of an endpoint.
+//! Requests on an endpoint.
 
 use schemas::webhook::Status;
 use serde_json::Value;
@@ -20,20 +20,20 @@ pub struct Request {
     pub url: String,
     /// Which events it gets.
     pub events: Vec<String>,
-    /// What its owner says of it.
+    /// Its owner's description.
     pub description: Option<String>,
 }
 
-/// A change of an endpoint; what is absent stays.
+/// A change of an endpoint; absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeRequest {
     /// Where it listens from now on.
     pub url: Option<String>,
     /// Which events it gets from now on.
     pub events: Option<Vec<String>>,
-    /// What its owner says of it from now on; within, `None` takes the description away.
+    /// Its owner's description from now on; an inner `None` removes it.
     pub description: Option<Option<String>>,
-    /// Whether it gets anything from now on.
+    /// Whether it gets events from now on.
     pub status: Option<Status>,
 }
 
@@ -95,7 +95,7 @@ fn checked_url(object: &Object<'_>, url: String, open: &Ranges) -> Option<String
     }
 }
 
-/// Absent means all, and is written as what it means.
+/// Absent means all, and is written as `*`.
 fn events(object: &mut Object<'_>) -> Option<Vec<String>> {
     if object.take_absent("events") {
         return Some(vec!["*".to_owned()]);

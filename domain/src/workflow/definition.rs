@@ -8,14 +8,14 @@ use super::{graph, step};
 use crate::object::{Errors, Object};
 use crate::{FieldError, Invalid, text};
 
-/// How long a run may take where the definition does not say: a day.
+/// How long a run may take if the definition does not specify it: a day.
 pub const DEFAULT_TIMEOUT_SECONDS: u64 = 86_400;
-/// A year: past that a run has been forgotten rather than waiting.
+/// A year: a longer run has been forgotten rather than waiting.
 const MAX_TIMEOUT_SECONDS: u64 = 31_536_000;
 const MAX_NAME: usize = 200;
 const MAX_STEPS: usize = 500;
-/// Expressions in braces of all steps together: compiled, each takes thousands of bytes, and nobody's
-/// definition may take the memory that all share.
+/// Expressions in braces of all steps together: compiled, each takes thousands of bytes, and no
+/// definition may exhaust the memory that all share.
 const MAX_EXPRESSIONS: usize = 1_000;
 
 const STATUSES: &[(&str, Status)] = &[
@@ -25,7 +25,7 @@ const STATUSES: &[(&str, Status)] = &[
     ("ARCHIVED", Status::Archived),
 ];
 
-/// Takes a workflow's id from a path.
+/// Parses a workflow's id from a path.
 pub fn parse_id(given: &str) -> Result<WorkflowId, FieldError> {
     text::id("workflowId", given)?;
     Ok(WorkflowId::new(given))
@@ -68,7 +68,7 @@ fn read(id: &WorkflowId, value: Value, errors: &Errors) -> Option<Definition> {
             .enumerate()
             .filter_map(|(nth, value)| step::read(format!("steps[{nth}]"), value, errors))
             .collect();
-        // Only whole steps can be judged together: a broken one would look like a missing one.
+        // Only valid steps can be checked together: a broken one would look like a missing one.
         if errors.count() == wrong_before {
             graph::check(&steps, errors);
         }

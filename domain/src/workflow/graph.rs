@@ -1,4 +1,4 @@
-//! What steps must be together: names that are unique, a beginning, and ways that end.
+//! Checks steps together: names must be unique, there must be a beginning, and ways must end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use schemas::workflow::{Action, Step};
 use super::templates;
 use crate::object::Errors;
 
-/// Judges steps that are whole one by one.
+/// Checks steps that are valid one by one.
 pub(super) fn check(steps: &[Step], errors: &Errors) {
     let Some(graph) = Graph::new(steps, errors) else {
         return;
@@ -32,7 +32,7 @@ pub(super) fn check(steps: &[Step], errors: &Errors) {
 
 struct Graph<'s> {
     steps: &'s [Step],
-    /// The steps that follow each step, by their places, with the ways that lead there.
+    /// The steps that follow each step, by their indexes, with the ways that lead there.
     next: Vec<Vec<(usize, Way)>>,
     trigger: Option<usize>,
 }
@@ -42,7 +42,7 @@ fn is_trigger(step: &Step) -> bool {
 }
 
 impl<'s> Graph<'s> {
-    /// Looks names up; `None` where they do not hold together.
+    /// Resolves names; `None` if they are inconsistent.
     fn new(steps: &'s [Step], errors: &Errors) -> Option<Self> {
         let wrong_before = errors.count();
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(steps.len());
@@ -90,7 +90,7 @@ impl<'s> Graph<'s> {
         })
     }
 
-    /// The places of steps that lead back to the first of them, which stands at the end again.
+    /// The indexes of steps that lead back to the first of them, which is repeated at the end.
     fn circle(&self) -> Option<Vec<usize>> {
         let mut leading_here = vec![0_usize; self.steps.len()];
         for (target, _) in self.next.iter().flatten() {
@@ -107,7 +107,7 @@ impl<'s> Graph<'s> {
                 }
             }
         }
-        // Each step that is left has one before it that is left: going backwards must repeat.
+        // Each remaining step has a remaining predecessor: going backwards must repeat.
         let left = |nth: &usize| leading_here[*nth] > 0;
         let mut way = vec![(0..self.steps.len()).find(left)?];
         loop {
@@ -150,7 +150,7 @@ impl<'s> Graph<'s> {
             .collect()
     }
 
-    /// Where runs have a beginning, every step must be on a way from there.
+    /// If runs have a beginning, every step must be on a way from there.
     fn check_reachable(&self, errors: &Errors) {
         let Some(trigger) = self.trigger else {
             return;

@@ -17,7 +17,7 @@ const METHODS: &[(&str, &str)] = &[
     ("DELETE", "DELETE"),
 ];
 
-/// One attempt's time where the step does not say.
+/// One attempt's timeout if the step does not specify it.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 15;
 const TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=300;
 const MAX_URL: usize = 2_048;
@@ -25,7 +25,7 @@ const MAX_HEADERS: usize = 50;
 const MAX_HEADER_VALUE: usize = 8_192;
 const STATUSES: RangeInclusive<u64> = 100..=599;
 
-/// A step without `retry` survives a receiver's short absence, but does not go on for long.
+/// A step without `retry` survives a receiver's short outage, but does not continue for long.
 const DEFAULT_RETRY: Retry = Retry {
     max_attempts: 3,
     initial_seconds: 1.0,
@@ -34,7 +34,7 @@ const DEFAULT_RETRY: Retry = Retry {
 const MAX_ATTEMPTS: u64 = 100;
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// What the client itself must say about the message.
+/// Headers that the client itself must set.
 const OWN_HEADERS: &[&str] = &[
     "connection",
     "content-length",
@@ -65,7 +65,7 @@ pub(super) fn read(object: &mut Object<'_>) -> Option<Http> {
     })
 }
 
-/// `GET` need not be said, unless a body shows that something else was meant.
+/// `GET` is the default, unless a body shows that something else was meant.
 fn method(object: &mut Object<'_>, with_body: bool) -> Option<&'static str> {
     if !with_body && object.take_absent("method") {
         return Some("GET");
@@ -81,7 +81,7 @@ fn url(object: &mut Object<'_>) -> Option<String> {
     }
     templates::check_address(object, "url", &url);
     let wrong = if crate::template::is_template(&url) {
-        // What stands in the braces is known only at the step; the scheme must be plain before.
+        // The value of the braces is known only at the step; a scheme before them must be plain.
         let begins = ["http://", "https://", "{{"]
             .iter()
             .any(|start| url.starts_with(start));

@@ -1,4 +1,4 @@
-//! Workflows: what a definition may be, how it is saved, when it can be triggered.
+//! Workflows: what a definition may contain, how it is saved, when it can be triggered.
 
 mod condition;
 mod definition;

@@ -1,4 +1,4 @@
-//! Reads what sets a workflow off by itself.
+//! Reads what triggers a workflow automatically.
 
 use schemas::workflow::{On, OnEvent, OnSchedule, Trigger};
 
@@ -45,7 +45,7 @@ fn event(on: &mut Object<'_>) -> Option<OnEvent> {
     })
 }
 
-/// Reads the type of the events that are meant.
+/// Reads the type of the selected events.
 pub(super) fn event_type(object: &mut Object<'_>) -> Option<String> {
     let event = object.required_string("event")?;
     if event == "location.updated" {

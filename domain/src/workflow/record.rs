@@ -35,7 +35,7 @@ fn record_id(object: &mut Object<'_>) -> Option<String> {
     Some(id)
 }
 
-/// What the fields hold is known only at the step; which fields there are is known now.
+/// The values of the fields are known only at the step; their names are known now.
 fn data(object: &mut Object<'_>, kind: Option<Kind>) -> Option<Map<String, Value>> {
     let data = object.require("data")?;
     let Value::Object(data) = data else {

@@ -5,7 +5,7 @@ use schemas::{Event, WorkflowId};
 
 use crate::Revision;
 
-/// What saving leads to.
+/// The result of saving.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Saving {
     /// A new version.
@@ -13,7 +13,7 @@ pub enum Saving {
     /// The definition is that of this version already: nothing is written, so that saving can be
     /// repeated.
     Unchanged {
-        /// The version that stands.
+        /// The current version.
         version: u32,
     },
 }
@@ -32,7 +32,7 @@ pub fn save(workflow_id: WorkflowId, definition: Definition, last: Option<&Event
     }
 }
 
-/// Which version of a workflow stands after its last event; `None` where there is none.
+/// The revision of a workflow after its last event; `None` if there is no workflow.
 pub fn revision(last: Option<&Event>) -> Option<Revision> {
     standing(last).map(|saved| Revision::of_workflow(saved.version))
 }

@@ -1,9 +1,8 @@
-//! Times that come again and again, as cron writes them.
+//! Recurring times in cron's notation.
 //!
-//! What changes of the clock do to them is Vixie cron's custom. Where the clock jumps over a time,
-//! a job of a fixed hour runs at the first moment after the jump, one that comes every so often
-//! skips it. Where the clock shows a time twice, a job of a fixed hour runs at the first, one that
-//! comes every so often at both.
+//! Clock changes are handled as in Vixie cron. Where the clock jumps over a time, a fixed-hour job
+//! runs at the first moment after the jump, an interval job skips it. Where the clock shows a time
+//! twice, a fixed-hour job runs at the first, an interval job at both.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -12,12 +11,12 @@ use croner::parser::{CronParser, Seconds, Year};
 
 use crate::FieldError;
 
-/// The zone where none is given.
+/// The zone if none is given.
 pub(super) const DEFAULT_TIMEZONE: &str = "UTC";
 const FIELDS: usize = 5;
 const MAX_SCHEDULE: usize = 200;
 
-/// When a workflow is set off by the clock.
+/// When the clock triggers a workflow.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     cron: Cron,
@@ -50,14 +49,14 @@ impl Schedule {
         }
     }
 
-    /// The first time behind `time`.
+    /// The first time after `time`.
     pub fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let local = time.with_timezone(&self.zone);
         let next = self.cron.find_next_occurrence(&local, false).ok()?;
         Some(next.with_timezone(&Utc))
     }
 
-    /// The last time that has come at `time`.
+    /// The last time at or before `time`.
     pub fn last_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let local = time.with_timezone(&self.zone);
         let last = self.cron.find_previous_occurrence(&local, true).ok()?;
@@ -90,7 +89,7 @@ mod tests {
         assert_eq!(found, ["11-23 08:00", "11-24 08:00"]);
         let found = times("*/20 * * * *", "UTC", "2026-11-20T08:05:00Z", 3);
         assert_eq!(found, ["11-20 08:20", "11-20 08:40", "11-20 09:00"]);
-        // A day of the month or one of the week, whichever comes.
+        // A day of the month or one of the week, either of them.
         let found = times("0 0 1 * 0", "UTC", "2026-11-20T00:00:00Z", 3);
         assert_eq!(found, ["11-22 00:00", "11-29 00:00", "12-01 00:00"]);
     }

@@ -1,4 +1,4 @@
-//! Reads one step; what is particular to a type stands in the type's own file.
+//! Reads one step; what is particular to a type is in the type's own file.
 
 use schemas::StepId;
 use schemas::workflow::{Action, Delay, Join, Step, StepType};
@@ -15,11 +15,11 @@ const JOINS: &[(&str, Join)] = &[("any", Join::Any), ("all", Join::All)];
 pub(super) fn read(place: String, value: Value, errors: &Errors) -> Option<Step> {
     let mut object = Object::open(place, value, errors)?;
     let id = step_id(&mut object);
-    // Without a known type nobody can say which fields belong here.
+    // Without a known type, it is unknown which fields belong here.
     let types = StepType::ALL.map(|kind| (kind.name(), kind));
     let kind = object.required_word("type", &types)?;
     let next = match kind {
-        // It goes on by `then` and `else` alone.
+        // It continues by `then` and `else` alone.
         StepType::Condition => Some(Vec::new()),
         _ => steps_of(&mut object, "next"),
     };

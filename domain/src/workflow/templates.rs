@@ -1,4 +1,4 @@
-//! Judges the templates in a definition.
+//! Checks the templates in a definition.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,22 +8,22 @@ use serde_json::{Map, Value};
 use crate::object::{Errors, Object};
 use crate::template::{self, References, Test, Within};
 
-/// Judges a string that may be a template.
+/// Checks a string that may be a template.
 pub(super) fn check(object: &Object<'_>, name: &str, text: &str) {
     report(object, name, template::check(text));
 }
 
-/// Judges a string that may be a template of an address.
+/// Checks a string that may be a template of an address.
 pub(super) fn check_address(object: &Object<'_>, name: &str, text: &str) {
     report(object, name, template::check_address(text));
 }
 
-/// Judges every string of a value.
+/// Checks every string of a value.
 pub(super) fn check_within(object: &Object<'_>, name: &str, value: &Value) {
     report(object, name, template::check_tree(value));
 }
 
-/// As [`check_within`], for what is written into an event that anyone who may read the feed sees.
+/// Like [`check_within`], for what is written into an event that every reader of the feed sees.
 pub(super) fn check_published(object: &Object<'_>, name: &str, value: &Value) {
     match template::check_tree(value) {
         Ok(references) => {
@@ -39,7 +39,7 @@ pub(super) fn check_published(object: &Object<'_>, name: &str, value: &Value) {
     }
 }
 
-/// Judges an expression that says whether something holds.
+/// Checks an expression that is a condition.
 pub(super) fn check_test(object: &Object<'_>, name: &str, source: &str, within: Within) {
     let judged = Test::parse(source, within);
     report(object, name, judged.map(|test| test.references().clone()));
@@ -53,8 +53,8 @@ fn report(object: &Object<'_>, name: &str, judged: Result<References, template::
     }
 }
 
-/// Judges whether the outputs that steps name can be there: `before(nth)` are the ids of the steps
-/// on the ways to a step.
+/// Checks whether the outputs that steps name can exist: `before(nth)` are the ids of the steps on
+/// the ways to a step.
 pub(super) fn check_references<'s>(
     steps: &'s [Step],
     before: impl Fn(usize) -> HashSet<&'s str>,
@@ -73,7 +73,7 @@ pub(super) fn check_references<'s>(
     }
 }
 
-/// The steps whose output a step names; its templates have been judged before.
+/// The steps whose output a step names; its templates have been checked before.
 fn named_steps(step: &Step) -> BTreeSet<String> {
     match &step.action {
         Action::Trigger(_) | Action::Delay(_) => BTreeSet::new(),

@@ -315,7 +315,7 @@ fn an_id_is_text_without_control_characters() {
 fn all_steps_together_have_so_many_expressions() {
     let with = |count: usize| {
         let values = vec!["{{ trigger.id }}"; count - 3];
-        // Three stand in other steps.
+        // Three are in other steps.
         read(with_step(3, |step| {
             step["data"] = json!({ "values": values });
         }))

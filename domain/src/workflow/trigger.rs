@@ -1,13 +1,13 @@
-//! Whether a workflow can be triggered, and with what its run begins.
+//! Whether a workflow can be triggered, and the payload that its run begins with.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemas::workflow::{Action, Saved, Status};
 use serde_json::{Map, Value};
 
-/// Past so many runs that set each other off one after the other, nothing more is set off.
+/// After this many runs that trigger each other one after the other, nothing more is triggered.
 pub const MAX_HOPS: u8 = 8;
 
-/// As much of a workflow as a trigger needs.
+/// The part of a workflow that a trigger needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The newest version.
@@ -56,7 +56,7 @@ impl Summary {
     }
 }
 
-/// Who asks for a run.
+/// Who requests a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggeredBy {
     /// A program with an API key.
@@ -70,7 +70,7 @@ pub enum TriggeredBy {
 }
 
 impl TriggeredBy {
-    /// As it stands in the payload.
+    /// As written in the payload.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ApiKey => "api_key",
@@ -81,7 +81,7 @@ impl TriggeredBy {
     }
 }
 
-/// What a run begins with: the caller's fields, under those that only the server knows.
+/// The payload of a run: the caller's fields, overridden by those that only the server knows.
 pub fn payload(
     mut given: Map<String, Value>,
     by: TriggeredBy,

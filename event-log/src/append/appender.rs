@@ -1,4 +1,4 @@
-//! The way in: a commit that is nearly alone goes out by itself and at once, one among many joins
+//! The entry point: a commit that is nearly alone is sent alone and at once, one among many joins
 //! the group.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::pace::Pace;
 use crate::streams::LogStream;
 use crate::subject::Subjects;
 
-/// Commits that may be on their way into the group.
+/// Commits that may be queued for the group.
 const QUEUE: usize = 1_024;
 
 /// Appends to one stream of the log.
@@ -47,8 +47,8 @@ impl Appender {
         }
     }
 
-    /// Appends and answers with the sequence of the commit's last event, within a time. A caller that goes away meanwhile does no harm: its events are appended all
-    /// or none.
+    /// Appends a commit and returns the sequence of its last event, within a timeout. A caller that
+    /// gives up meanwhile does no harm: its events are appended all or none.
     pub(crate) async fn commit(
         &self,
         commit: Commit,
@@ -56,7 +56,7 @@ impl Appender {
     ) -> Result<u64, AppendError> {
         let client = self.sender.client();
         let prepared = Prepared::new(&self.subjects, commit, client.max_payload())?;
-        // Not kept for the time after: a caller who is told "no" here can rely on it.
+        // The commit is not kept to be sent later: a caller that is refused here can rely on it.
         connection::check(client).map_err(AppendError::Unavailable)?;
         let deadline = Instant::now() + timeout;
         let on_its_way = {

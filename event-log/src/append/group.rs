@@ -1,11 +1,11 @@
-//! Group commit: commits that come at the same time go out as one atomic batch and share its
+//! Group commit: commits that arrive at the same time go out as one atomic batch and share its
 //! flush to disk.
 //!
-//! A single publish costs the server one flush, a batch a few flushes whatever its size. So where
-//! few commits are on their way each goes out on its own, and many go out together; which of the
-//! two it is follows from the load, with nothing to configure. Whoever comes while a batch is under
-//! way fills the next one, in turns of those whom the commits belong to. That one goes when it is
-//! full or the other has ended: the server is given the next while it writes the first.
+//! A single publish costs the server one flush, a batch a few flushes whatever its size. So with
+//! few commits on their way each goes out alone, and many go out together. The load decides which,
+//! with nothing to configure. Commits that arrive while a batch is in flight fill the next one, and
+//! their parties take turns. That batch goes out when it is full or the other has ended: the server
+//! is given the next while it writes the first.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -21,19 +21,19 @@ use super::sender::{Sender, Verdict, is_late};
 use super::turns::Turns;
 use super::wire::{BATCH_BYTES, BATCH_MESSAGES, Prepared};
 
-/// Commits that are sent side by side where they go each by itself.
+/// Commits that are sent concurrently if each goes alone.
 const APART: usize = 32;
-/// Commits that are received at one time.
+/// Commits that are received at once.
 const RECEIVED_AT_ONCE: usize = 1_024;
-/// What a batch may hold where several append: whoever comes next waits for it.
+/// Limits of a batch while several parties append: the next commit waits for it.
 const SHARED_MESSAGES: usize = 64;
 const SHARED_BYTES: usize = BATCH_BYTES / 8;
-/// Batches under way at a time, where what waits fills them.
+/// Batches in flight at a time, if waiting commits fill them.
 const SIDE_BY_SIDE: usize = 2;
-/// How often one looks whether those held back may go on.
+/// How often to check whether commits held back may go on.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A commit that waits, and where its fate is told.
+/// A waiting commit, and where its result is sent.
 pub(super) struct Pending {
     prepared: Prepared,
     deadline: Instant,
@@ -41,9 +41,9 @@ pub(super) struct Pending {
     /// It has met another commit for one of its aggregates, so its expectation is wrong by now
     /// unless that one failed.
     doubtful: bool,
-    /// It goes by itself: the server refused something about a batch that it was in.
+    /// It goes alone: the server refused something about a batch that it was in.
     apart: bool,
-    /// Why it was not written when it went before, or did not go when it came.
+    /// Why it was not written when it was last sent, or not sent when it arrived.
     reason: Option<AppendError>,
 }
 
@@ -63,7 +63,7 @@ impl Pending {
         }
     }
 
-    /// Whether nobody waits for it any more, or only for another moment.
+    /// Whether its caller no longer waits, or only for another moment.
     fn is_over(&self) -> bool {
         self.reply.is_closed() || is_late(self.deadline)
     }
@@ -75,11 +75,11 @@ impl Pending {
     }
 
     fn refuse(self, reason: AppendError) {
-        // A caller that has gone away is nobody's concern.
+        // It does not matter if the caller is gone.
         let _ = self.reply.send(Err(reason));
     }
 
-    /// Tells the caller its commit's fate, or gives the commit back if it may go again.
+    /// Sends the caller the commit's result, or returns the commit if it may be sent again.
     fn hear(mut self, verdict: Verdict) -> Option<Self> {
         let fate = match verdict {
             Verdict::Settled(fate) => fate,
@@ -101,14 +101,14 @@ pub(super) struct Group {
     sender: Sender,
     load: Load,
     turns: Turns<Pending>,
-    /// Those that go again. They go before and without any others: they were just looked at, and
-    /// so the wrong expectations of others hold them up no more than once.
+    /// Commits to send again. They go first and without any others: they were just looked up, so
+    /// the wrong expectations of others delay them no more than once.
     again: VecDeque<Pending>,
-    /// Batches under way, and questions about what came too late for one.
+    /// Batches in flight, and lookups for commits that came too late for one.
     under_way: JoinSet<Vec<Pending>>,
     /// The batches among them, and the aggregates that each writes to.
     batches: HashMap<Id, HashSet<u64>>,
-    /// Messages of those who wait in turns.
+    /// Messages of the commits that wait in turns.
     waiting: usize,
 }
 
@@ -192,8 +192,8 @@ impl Group {
         self.batches.len() < SIDE_BY_SIDE
     }
 
-    /// Whether the next in turn may go: beside another batch only as many as make up a full one,
-    /// since fewer are the cheaper the longer they wait for more.
+    /// Whether the next in turn may go. Beside another batch only a full one may, since fewer
+    /// commits get cheaper the longer they wait for more.
     fn may_take_turns(&self) -> bool {
         let is_full = || self.waiting >= BATCH_MESSAGES && !self.load.is_shared();
         self.again.is_empty() && (self.batches.is_empty() || is_full())
@@ -233,7 +233,7 @@ impl Group {
         taken
     }
 
-    /// Takes commits as far as one batch reaches, the next always of whoever was served least.
+    /// Takes commits until one batch is full, the next always from the party that was served least.
     fn take_in_turns(&mut self) -> Taken {
         let mut taken = if self.load.is_shared() {
             Taken::new(SHARED_MESSAGES, SHARED_BYTES)
@@ -262,32 +262,32 @@ impl Group {
     }
 }
 
-/// What goes out at one time.
+/// The commits sent at one time.
 struct Taken {
-    /// What makes up a batch.
+    /// The members of the batch.
     members: Vec<Pending>,
     /// The aggregates that the batch writes to, by [`Expectation::aggregate`].
     ///
     /// [`Expectation::aggregate`]: super::wire::Expectation::aggregate
     touched: HashSet<u64>,
-    /// What has met a batch that has ended now. To look first costs one round trip; a wrong
-    /// expectation would cost a whole batch another attempt.
+    /// Commits that met a batch that has ended now. To look them up first costs one round trip. A
+    /// wrong expectation would cost a whole batch another attempt.
     doubtful: Vec<Pending>,
-    /// What there is room for yet.
+    /// The room that is left.
     messages: usize,
     bytes: usize,
 }
 
 /// Whether a commit goes out with others.
 enum Fit {
-    /// It does, and counts for so many messages.
+    /// It does, and counts for this number of messages.
     Taken(u64),
-    /// Nobody waits for it any more.
+    /// Its caller no longer waits.
     Over,
     /// Commits for one aggregate never go at the same time, since a later one can only be judged
-    /// after the one before: it stays in its place, and others pass it.
+    /// after the one before. It keeps its place, and others pass it.
     Stays(Pending),
-    /// There is no room for it, nor for any behind it.
+    /// There is no room for it, nor for any after it.
     Full(Pending),
 }
 
@@ -333,7 +333,7 @@ impl Taken {
         Fit::Taken(weight)
     }
 
-    /// Whether a commit has no place among the members. The first always has one.
+    /// Whether there is no room for a commit among the members. The first always fits.
     fn is_full_for(&self, next: &Pending) -> bool {
         self.members.first().is_some_and(|first| {
             let full = if first.apart {
@@ -346,7 +346,7 @@ impl Taken {
     }
 }
 
-/// Sends a batch and tells its members their fate; gives back those that may go again.
+/// Sends a batch and reports the results to its members; returns those that may go again.
 async fn carry(sender: Sender, mut members: Vec<Pending>) -> Vec<Pending> {
     if members.iter().any(|member| member.apart) {
         let each = members.into_iter().map(|member| carry_one(&sender, member));
@@ -364,7 +364,7 @@ async fn carry_one(sender: &Sender, mut member: Pending) -> Option<Pending> {
     member.hear(verdicts.pop()?)
 }
 
-/// Tells those who came too late; gives back those that may go.
+/// Notifies callers that came too late; returns commits that may go.
 async fn look(sender: Sender, doubtful: Vec<Pending>) -> Vec<Pending> {
     let by = latest(&doubtful);
     let prepared: Vec<&Prepared> = doubtful.iter().map(|member| &member.prepared).collect();
@@ -373,7 +373,7 @@ async fn look(sender: Sender, doubtful: Vec<Pending>) -> Vec<Pending> {
     tell(doubtful, verdicts)
 }
 
-/// Up to when somebody waits for one of these.
+/// Until when a caller waits for one of these.
 fn latest(members: &[Pending]) -> Instant {
     let deadlines = members.iter().map(|member| member.deadline);
     deadlines.max().unwrap_or_else(Instant::now)

@@ -1,4 +1,4 @@
-//! What is on its way, and whose it is.
+//! Commits on their way, by party.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use crate::party::Party;
 
 /// With this many commits on their way, batches are cheaper than single publishes.
 const BATCH_WORTH: usize = 20;
-/// Of those whose only commit it is, so many go beside the batches of others: whoever asks for
-/// little does not wait for those who ask for much.
+/// Commits of parties asking for little that go alone beside the batches of others, so that they
+/// do not wait for parties asking for much.
 const BESIDE: usize = 8;
-/// How few.
+/// Commits that a party asking for little may have on their way.
 const FEW: usize = 4;
-/// How long after somebody's commit another's counts as beside it.
+/// How long after one party's commit another's counts as beside it.
 const AT_THIS_TIME: Duration = Duration::from_secs(1);
 
 /// The commits on their way: what decides between single publishes and batches.
@@ -29,10 +29,10 @@ pub(super) struct Load {
 #[derive(Default)]
 struct Counts {
     all: usize,
-    /// Those that go by themselves.
+    /// Those that go alone.
     alone: usize,
     by_party: HashMap<Party, usize>,
-    /// When commits of more than one party were on their way.
+    /// When commits of more than one party were last on their way.
     shared: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ struct Counts {
 pub(super) struct OnItsWay {
     load: Load,
     party: Party,
-    /// It goes by itself.
+    /// It goes alone.
     pub(super) is_alone: bool,
 }
 
@@ -52,8 +52,8 @@ impl Load {
         }
     }
 
-    /// Counts a commit until it is dropped, and says whether it goes by itself, which a single
-    /// message may, of whatever weight.
+    /// Counts a commit until it is dropped, and says whether it goes alone, as a single message of
+    /// any weight may.
     pub(super) fn enter(&self, party: Party, single: bool, weight: u64) -> OnItsWay {
         let may_write = self.may_write(party);
         if !may_write {
@@ -81,14 +81,14 @@ impl Load {
         }
     }
 
-    /// Whether several parties append at this time: they take turns in asking, so that each finds
-    /// the others gone for a moment.
+    /// Whether several parties append at this time. They take turns in asking, so each finds the
+    /// others gone for a moment.
     pub(super) fn is_shared(&self) -> bool {
         let shared = self.counts().shared;
         shared.is_some_and(|shared| shared.elapsed() < AT_THIS_TIME)
     }
 
-    /// Whether a party is not held back at this time.
+    /// Whether a party is currently not held back.
     pub(super) fn may_write(&self, party: Party) -> bool {
         self.pace.admits(Asked::Messages, party)
     }
@@ -98,13 +98,13 @@ impl Load {
         self.pace.count(Asked::Messages, party, weight);
     }
 
-    /// How many commits of a party that is held back may wait, of which each must be written
-    /// within a time.
+    /// How many commits of a party that is held back may wait, if each must be written within
+    /// `time`.
     pub(super) fn room(&self, party: Party, time: Duration) -> usize {
         usize::try_from(self.pace.messages_within(party, time)).unwrap_or(usize::MAX)
     }
 
-    /// Learns how long the server took for an answer.
+    /// Learns how long the server took to answer.
     pub(super) fn answered(&self, after: Duration) {
         self.pace.answered(after);
     }

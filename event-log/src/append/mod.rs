@@ -1,4 +1,4 @@
-//! Appending: what a decision asks of the log, and what can come of it.
+//! Appending: what a decision asks of the log, and the possible results.
 
 mod appender;
 mod group;
@@ -17,7 +17,7 @@ pub(crate) use wire::{BATCH_BYTES, BATCH_MESSAGES, Outcome, Wire, read_answer};
 /// The events of one decision: all are appended or none.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// What is written to which aggregate; at least one, each aggregate once.
+    /// The writes: at least one, and each aggregate only once.
     pub writes: Vec<Write>,
 }
 
@@ -26,13 +26,13 @@ pub struct Commit {
 pub struct Write {
     /// The aggregate.
     pub stream: StreamId,
-    /// What its stream must look like for the events to be right.
+    /// The state its stream must be in for the events to be right.
     pub expected: Expected,
     /// At least one event.
     pub events: Vec<NewEvent>,
 }
 
-/// What an aggregate's stream must look like.
+/// The state an aggregate's stream must be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// It has no event yet.
@@ -42,7 +42,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// What was seen, as the expectation of what follows.
+    /// The expectation of a writer that has seen this last sequence.
     pub fn after(last: Option<u64>) -> Self {
         last.map_or(Self::Empty, Self::At)
     }
@@ -58,21 +58,20 @@ impl Expected {
 /// Why events were not appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// Somebody else appended to one of the aggregates: load again and decide again.
+    /// Another writer appended to one of the aggregates: load again and decide again.
     #[error("the aggregate has changed meanwhile")]
     Conflict,
-    /// An event, or the decision as a whole, is larger than the log takes.
+    /// An event, or the decision as a whole, is larger than the log accepts.
     #[error("the event is too large for the log")]
     TooLarge,
     /// The commit itself is wrong: a fault in the caller.
     #[error("malformed commit: {0}")]
     Malformed(&'static str),
-    /// The log is slow, and whoever the events belong to writes more than others: none of them
-    /// was written.
+    /// The log is slow, and the events' party writes more than others: none of them was written.
     #[error("the event log is busy, and others write less")]
     HeldBack,
-    /// The log is down or did not answer in time; the events may or may not be there. The same
-    /// commit may be tried again: its event ids keep it from happening twice.
+    /// The log is down or did not answer in time; the events may or may not be stored. The same
+    /// commit may be retried: its event ids keep it from happening twice.
     #[error("the event log does not answer: {0}")]
     Unavailable(String),
 }

@@ -1,5 +1,5 @@
-//! What became of a commit whose acknowledgement was lost, or whose batch was rejected without
-//! saying who was wrong.
+//! Finds out what became of a commit whose acknowledgement was lost, or whose batch was rejected
+//! without saying which commit was wrong.
 
 use std::collections::HashMap;
 
@@ -12,24 +12,24 @@ use crate::ReadError;
 use crate::envelope::event_id;
 use crate::read::{LastEvent, StreamReader};
 
-/// Aggregates that are looked at side by side.
+/// Aggregates that are looked up concurrently.
 const SIDE_BY_SIDE: usize = 32;
 
-/// What became of a commit.
+/// The fate of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It is in the log; its last event has this sequence.
     Stored(u64),
-    /// Somebody else's event stands where it expected to stand.
+    /// Another event is stored where it expected its own.
     Overtaken,
-    /// It is not there, and nothing stands in its way.
+    /// It is not in the log, and nothing prevents it.
     Absent,
 }
 
-/// Looks at the aggregates of each member: one round trip for all that are untouched or in the log
-/// as they were sent, one more for each of the others. `None` of those about whom nothing is known
-/// by then: what is known of the others counts all the same, so that however slow the answers are,
-/// fewer are asked about next time.
+/// Looks up the aggregates of each member: one round trip for all that are unchanged or stored as
+/// they were sent, one more for each of the others. `None` for members about which nothing is known
+/// at `by`. Results of the others still count, so however slow the answers are, fewer members are
+/// looked up next time.
 pub(super) async fn resolve(
     reader: &StreamReader,
     members: &[&Prepared],
@@ -60,8 +60,8 @@ pub(super) async fn resolve(
     fates
 }
 
-/// The fate that the last events of a commit's aggregates tell, or else an aggregate that has
-/// moved in a way that they do not explain.
+/// The fate that the last events of a commit's aggregates show, or else an aggregate that has moved
+/// in a way that they do not explain.
 fn at_first_sight<'m>(
     member: &'m Prepared,
     lasts: &HashMap<String, LastEvent>,
@@ -72,7 +72,7 @@ fn at_first_sight<'m>(
             continue;
         }
         return match last {
-            // The commit is one piece: finding one of its events is finding all.
+            // A commit is atomic: finding one of its events is finding all.
             Some(last) if last.id == Some(expectation.last) => {
                 let behind = member.messages() - expectation.offset - expectation.len;
                 Ok(Fate::Stored(last.sequence + behind))
@@ -94,7 +94,7 @@ async fn fate(
             let behind = prepared.messages() - 1 - moved.offset;
             Fate::Stored(found.sequence + behind)
         }
-        // The expected event itself is gone (an erased record) or another's stands there.
+        // The expected event itself is gone (an erased record) or another is in its place.
         _ => Fate::Overtaken,
     })
 }

@@ -14,10 +14,10 @@ use crate::connection;
 use crate::read::{Patience, StreamReader};
 use crate::streams::LogStream;
 
-/// The pause before what was not taken goes again.
+/// The pause before a commit that was not stored is sent again.
 const BACKOFF: Duration = Duration::from_millis(20);
 
-/// With less time than this left, a caller is better told why than tried again for.
+/// With less time than this left, the caller gets the reason instead of another attempt.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// Whether there is no time for another attempt.
@@ -39,13 +39,13 @@ pub(super) struct Sender {
 /// What is known of a commit after an attempt.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// What its caller is told.
+    /// The result for its caller.
     Settled(Result<u64, AppendError>),
-    /// It is not in the log as far as one can see, and may go again.
+    /// As far as known it is not in the log, and it may be sent again.
     Again {
-        /// What its caller is told if there is no time left.
+        /// The error for its caller if there is no time left.
         reason: AppendError,
-        /// It must go by itself: the server did not like something about its batch.
+        /// It must go alone: the server refused something about its batch.
         apart: bool,
     },
 }
@@ -53,7 +53,7 @@ pub(super) enum Verdict {
 impl Sender {
     pub(super) fn new(client: Client, stream: &LogStream, load: Load) -> Self {
         let reader = StreamReader::new(client.clone(), stream);
-        // A counter that first appears with its first fault has not risen, for who watches it.
+        // A counter that first appears with its first fault shows no increase to an observer.
         let silence = Outcome::Silence(String::new()).reason();
         metrics::counter!(ATTEMPTS_FAILED, "reason" => silence).absolute(0);
         Self {
@@ -68,8 +68,8 @@ impl Sender {
         &self.client
     }
 
-    /// Sends commits as one atomic batch (a lone event as it is) and gives a verdict on each,
-    /// which is of use to somebody up to `by`.
+    /// Sends commits as one atomic batch (a lone event as it is) and returns a verdict on each,
+    /// which is of use until `by`.
     pub(super) async fn attempt(&self, members: &mut [&mut Prepared], by: Instant) -> Vec<Verdict> {
         if members.is_empty() {
             return Vec::new();
@@ -88,7 +88,7 @@ impl Sender {
         metrics::counter!(ATTEMPTS_FAILED, "reason" => answer.reason()).increment(1);
         let verdicts = self.judge(&members, answer, by).await;
         if verdicts.iter().all(|v| matches!(v, Verdict::Again { .. })) {
-            // Whatever stood in the way may be gone a moment later.
+            // The cause may be gone a moment later.
             tokio::time::sleep(BACKOFF).await;
         }
         verdicts
@@ -110,8 +110,7 @@ impl Sender {
         verdicts.into_iter().map(last_word).collect()
     }
 
-    /// Looks into the log for what became of commits. Those of which there is no trace may go
-    /// again.
+    /// Looks up in the log what became of commits. Those without a trace may be sent again.
     pub(super) async fn look(
         &self,
         members: &[&Prepared],
@@ -191,7 +190,7 @@ impl Sender {
     }
 }
 
-/// A batch's messages stand in the stream one behind the other, up to `last`.
+/// A batch's messages are consecutive in the stream, up to `last`.
 fn stored(members: &[&Prepared], last: u64) -> Vec<Verdict> {
     let total: u64 = members.iter().map(|member| member.messages()).sum();
     let mut place = last.saturating_sub(total);

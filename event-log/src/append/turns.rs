@@ -1,23 +1,23 @@
-//! Commits that wait, in turns of those they belong to.
+//! Waiting commits, whose parties take turns.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::party::Party;
 
-/// Commits that may wait at the same time. One party may have as many as there is room for more,
-/// so that there is always some for others.
+/// Commits that may wait at the same time. One party may have only as many as there is room left
+/// for, so that others always find some.
 const ROOM: usize = 32_768;
 
-/// A queue for each party; whoever was served least is next.
+/// A queue for each party; the party that was served least is next.
 ///
-/// What a party was served is counted in messages and from the time on that it began to wait, so
-/// that nobody is the later for what it was served before. (Start-time fair queueing.)
+/// What a party was served is counted in messages from the time it began to wait, so that no party
+/// is delayed for what it was served before. (Start-time fair queueing.)
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     queues: HashMap<Party, Queue<T>>,
-    /// By what they were served, among equals by when they came.
+    /// By what they were served, then by arrival.
     order: BTreeMap<(u64, u64), Party>,
-    /// What the party was served that had the last turn: where newcomers begin.
+    /// What the party of the last turn was served: where new parties begin.
     served: u64,
     arrivals: u64,
     len: usize,
@@ -43,8 +43,7 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// Puts a commit behind its party's others; gives it back where the party has its share of
-    /// the room.
+    /// Queues a commit after its party's others; returns it if the party has its share of the room.
     pub(super) fn push(&mut self, party: Party, commit: T) -> Result<(), T> {
         if self.waiting(party) >= ROOM.saturating_sub(self.len) {
             return Err(commit);
@@ -54,7 +53,7 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// Puts commits that were taken before their party's others again, in their order.
+    /// Puts commits that were taken back in front of their party's others, in their order.
     pub(super) fn put_back(&mut self, commits: Vec<(Party, T)>) {
         for (party, commit) in commits.into_iter().rev() {
             self.queue(party).waiting.push_front(commit);
@@ -119,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Who they belong to, and their number among the party's own.
+    /// The party, and the commit's number among the party's own.
     type Turn = (u64, usize);
 
     fn offer(turns: &mut Turns<usize>, party: u64, commits: std::ops::Range<usize>) {

@@ -13,13 +13,13 @@ use crate::pace::MESSAGE_BYTES;
 use crate::party::Party;
 use crate::subject::Subjects;
 
-/// What a batch may hold: the server's limit on messages, and what passes in one flush without
-/// holding up others.
+/// Limits of a batch: the server's limit on messages, and the bytes that pass in one flush without
+/// delaying others.
 pub(crate) const BATCH_MESSAGES: usize = 1_000;
 pub(crate) const BATCH_BYTES: usize = 1024 * 1024;
-/// What one commit may hold.
+/// Limit of one commit.
 const COMMIT_BYTES: usize = 8 * BATCH_BYTES;
-/// Room for the headers that only the wire knows.
+/// Room for the headers that are added only for sending.
 const WIRE_BYTES: usize = 256;
 
 const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
@@ -53,12 +53,12 @@ pub(super) struct Expectation {
 /// A commit that has been checked and is ready for the wire.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// Whose turn it takes.
+    /// The party whose turn it takes.
     pub(super) party: Party,
     writes: Vec<Write>,
     /// One for each write.
     pub(super) expectations: Vec<Expectation>,
-    /// Gone once they have been sent; made again if they must go again, which is rare.
+    /// Empty once they have been sent; encoded again if they must be resent, which is rare.
     wires: Vec<Wire>,
     messages: usize,
     pub(super) bytes: usize,
@@ -108,12 +108,12 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// How many messages it is.
+    /// Its number of messages.
     pub(super) fn messages(&self) -> u64 {
         self.messages as u64
     }
 
-    /// What it counts for among its party's: its messages, or as many as its bytes would make.
+    /// Its weight for its party: its messages, or as many as its bytes would make.
     pub(super) fn weight(&self) -> u64 {
         self.messages().max(self.bytes as u64 / MESSAGE_BYTES)
     }
@@ -122,7 +122,7 @@ impl Prepared {
         self.messages
     }
 
-    /// Its messages, to be sent.
+    /// Takes its messages, to send them.
     pub(super) fn take_wires(&mut self) -> Result<Vec<Wire>, AppendError> {
         if self.wires.is_empty() {
             self.encode(usize::MAX)?;
@@ -178,23 +178,23 @@ impl Wire {
     }
 }
 
-/// What the server said.
+/// The server's answer.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Stored; the sequence of the last message.
     Stored(u64),
-    /// An expectation was wrong, without saying whose.
+    /// An expectation was wrong; the server does not say which.
     Conflict,
-    /// Not taken, for a reason that may pass.
+    /// Not stored, for a reason that may pass.
     NotNow(String),
-    /// Not taken, and trying the same again is of no use.
+    /// Not stored, and a retry is of no use.
     Never(AppendError),
-    /// Nobody answered: the events may or may not be there.
+    /// No answer: the events may or may not be stored.
     Silence(String),
 }
 
 impl Outcome {
-    /// What metrics call it.
+    /// Its name in metrics.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Stored(_) => "none",
@@ -239,7 +239,7 @@ pub(crate) fn read_answer(payload: &[u8]) -> Outcome {
 fn refusal(error: &RawError) -> Outcome {
     let said = format!("{} ({})", error.description, error.err_code);
     match (error.code, error.err_code) {
-        // The last sequence is another, or is just changing: both mean the same here.
+        // The last sequence is another, or is changing: both mean the same here.
         (_, 10_071 | 10_164) => Outcome::Conflict,
         // The message, its headers or the batch exceed what the stream takes.
         (_, 10_054 | 10_097 | 10_199) => Outcome::Never(AppendError::TooLarge),

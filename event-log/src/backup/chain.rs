@@ -1,9 +1,9 @@
-//! The hash chain: each record's hash covers the hash before it, so that none can be lost, changed
-//! or moved without every later hash being another.
+//! The hash chain: each record's hash covers the hash before it, so that losing, changing or moving
+//! a record changes every later hash.
 
 use ring::digest::{Context, SHA256};
 
-/// How long a hash is.
+/// Length of a hash.
 pub(super) const HASH_BYTES: usize = 32;
 
 /// The hash of all records up to here.
@@ -11,12 +11,12 @@ pub(super) const HASH_BYTES: usize = 32;
 pub(super) struct Chain([u8; HASH_BYTES]);
 
 impl Chain {
-    /// The beginning of a stream's chain; named, so that two streams cannot change places.
+    /// The start of a stream's chain. It covers the name, so that two streams cannot be swapped.
     pub(super) fn start(name: &str) -> Self {
         Self(hash(&[b"waypost backup 1\n", name.as_bytes()]))
     }
 
-    /// Goes on with a record.
+    /// Extends the chain by a record.
     pub(super) fn add(&mut self, record: &[u8]) -> &[u8; HASH_BYTES] {
         self.0 = hash(&[&self.0, record]);
         &self.0

@@ -1,6 +1,6 @@
-//! The checkpoints of the runner: copied before all else, so that none of them is newer than what
-//! a backup holds of the log, and put back with it. Whoever goes on from a restored log does not do
-//! again, or judge by what is known today, what was done and judged then.
+//! The checkpoints of the runner. They are copied before all else, so that none of them is newer
+//! than what a backup holds of the log, and are restored with it. A runner on a restored log does
+//! not repeat what was done, or judge it again by what is known today.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use super::take::patiently;
 use crate::bucket::Bucket;
 use crate::{CheckpointBucket, EventLog, Mark, ReadError};
 
-/// What a record carries the mark in.
+/// The header of a record that carries the mark.
 const MARK: &str = "mark";
 
-/// Writes all that stand there now.
+/// Writes all current checkpoints.
 pub(super) async fn copy(log: &EventLog, folder: &Path) -> Result<Section, BackupError> {
     let mut writer = Writer::new(folder, Source::Checkpoints, 0);
     let open = async || {
@@ -41,7 +41,7 @@ pub(super) async fn copy(log: &EventLog, folder: &Path) -> Result<Section, Backu
     writer.finish()
 }
 
-/// Puts them back.
+/// Restores them.
 pub(super) async fn put_back(
     bucket: &Bucket,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What can go wrong with a backup.
+//! Errors of backups.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub enum BackupError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A backup is written to a new or empty folder only.
@@ -23,7 +23,7 @@ pub enum BackupError {
     /// There is no manifest.
     #[error("{0} does not contain a finished backup")]
     NoBackup(PathBuf),
-    /// The manifest is not one that this program can go by.
+    /// This program cannot use the manifest.
     #[error("the backup's manifest is wrong: {reason}")]
     Manifest {
         /// Why.
@@ -34,11 +34,11 @@ pub enum BackupError {
     Wrong {
         /// The stream.
         stream: &'static str,
-        /// The first sequence that is not as it was.
+        /// The first sequence that has changed.
         sequence: u64,
-        /// The file it should stand in.
+        /// The file it should be in.
         file: String,
-        /// What is wrong there.
+        /// The fault there.
         what: Wrong,
     },
     /// The installation has another master key.
@@ -60,13 +60,13 @@ pub enum BackupError {
         /// The last missing sequence.
         to: u64,
     },
-    /// The system that should be restored into holds something.
+    /// The system to restore into is not empty.
     #[error("{stream} is not empty: a backup is restored into an empty system only")]
     Occupied {
         /// The stream.
         stream: String,
     },
-    /// The system that should be restored into is running.
+    /// The system to restore into is running.
     #[error(
         "{stream} is in use: stop every service first (after a kill, this takes up to a minute)"
     )]
@@ -79,7 +79,7 @@ pub enum BackupError {
     Refused {
         /// The stream.
         stream: String,
-        /// What it said.
+        /// The reason.
         reason: String,
     },
     /// The log cannot be reached or used.
@@ -90,19 +90,19 @@ pub enum BackupError {
     Read(#[from] ReadError),
 }
 
-/// What is wrong at a place of a backup.
+/// A fault at a place of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The bytes are not those that were written.
     Changed,
-    /// Something later stands in its place.
+    /// A later record is in its place.
     Missing {
-        /// What stands there.
+        /// The sequence found there.
         found: u64,
     },
-    /// Something earlier stands in its place.
+    /// An earlier record is in its place.
     Again {
-        /// What stands there.
+        /// The sequence found there.
         found: u64,
     },
     /// The file ends before it.

@@ -1,4 +1,4 @@
-//! A stream's files: records of a stated length, each followed by the chain's hash, in files of
+//! A stream's files: records with their length, each followed by the chain's hash, in files of
 //! bounded size.
 
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ pub(super) struct Writer {
     folder: PathBuf,
     file: Option<(BufWriter<File>, PathBuf)>,
     file_bytes: u64,
-    /// What one file holds at most, unless it is a single record.
+    /// The most that one file holds, unless it is a single record.
     limit: u64,
     chain: Chain,
     section: Section,
@@ -47,7 +47,7 @@ impl Writer {
         }
     }
 
-    /// The last sequence that was written of.
+    /// The last sequence that a written record covers.
     pub(super) fn last(&self) -> u64 {
         self.section.last
     }
@@ -83,7 +83,7 @@ impl Writer {
         Ok(())
     }
 
-    /// All is on disk.
+    /// Syncs everything to disk.
     pub(super) fn finish(mut self) -> Result<Section, BackupError> {
         self.end_file()?;
         self.section.chain = self.chain.to_string();
@@ -114,7 +114,7 @@ impl Writer {
     }
 }
 
-/// Reads a stream's files and checks them: what it gives is what was written.
+/// Reads a stream's files and checks them: it returns only what was written.
 pub(super) struct Reader<'m> {
     folder: PathBuf,
     section: &'m Section,
@@ -122,7 +122,7 @@ pub(super) struct Reader<'m> {
     /// The file that is being read.
     number: u32,
     input: Option<BufReader<File>>,
-    /// Bytes of it that have not been read.
+    /// Bytes of it that are still unread.
     left: u64,
     /// The sequence that comes next.
     next: u64,
@@ -141,7 +141,7 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// The next record; `None` once all have been read and nothing is missing.
+    /// Returns the next record; `None` once all have been read and nothing is missing.
     pub(super) fn next(&mut self) -> Result<Option<Record>, BackupError> {
         while self.left == 0 {
             if self.number == self.section.files {
@@ -162,7 +162,7 @@ impl<'m> Reader<'m> {
         self.judge(Record::decode(body), &hash).map(Some)
     }
 
-    /// Whether a record is the one that was written here.
+    /// Checks that a record is the one that was written here.
     fn judge(&mut self, record: Option<Record>, hash: &[u8]) -> Result<Record, BackupError> {
         let Some(record) = record else {
             return Err(self.wrong(Wrong::Changed));
@@ -181,8 +181,8 @@ impl<'m> Reader<'m> {
         Ok(record)
     }
 
-    /// The chain's end alone says that no record is missing behind the last, and none of one
-    /// backup's files stands among another's.
+    /// Only the chain's end shows that no record is missing after the last, and that no file of
+    /// another backup is among these.
     fn check_end(&self) -> Result<(), BackupError> {
         if self.next - 1 < self.section.last {
             return Err(self.wrong(Wrong::Cut));

@@ -13,9 +13,9 @@ use crate::append::{BATCH_BYTES, BATCH_MESSAGES, Outcome, Wire, read_answer};
 
 /// How long the server may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Messages that are erased, or keys that are written, side by side.
+/// Messages erased, or keys written, concurrently.
 const SIDE_BY_SIDE: usize = 16;
-/// The subject of what only takes a sequence up, to be erased at once.
+/// The subject of messages that only take up a sequence, to be erased at once.
 const NOTHING: &str = "_.nothing._";
 
 const EXPECTED_LAST: &str = "Nats-Expected-Last-Sequence";
@@ -25,20 +25,20 @@ pub(super) struct Filler {
     client: Client,
     stream: Stream,
     name: String,
-    /// Stands before every subject.
+    /// Prefix of every subject.
     prefix: String,
-    /// The first token of every subject, for what takes up a sequence.
+    /// The first token of every subject, for messages that only take up a sequence.
     root: String,
-    /// The last sequence that was written.
+    /// The last sequence written.
     last: u64,
     waiting: Vec<Wire>,
     bytes: usize,
-    /// Those of the waiting that are to be erased.
+    /// Sequences among the waiting that are to be erased.
     nothing: Vec<u64>,
 }
 
 impl Filler {
-    /// For a stream that begins behind the sequence `last`.
+    /// For a stream that begins after the sequence `last`.
     pub(super) fn new(client: Client, stream: Stream, prefix: &str, all: &str, last: u64) -> Self {
         Self {
             client,
@@ -53,7 +53,7 @@ impl Filler {
         }
     }
 
-    /// Takes a record up; it is in the stream once [`Filler::flush`] has come back.
+    /// Adds a record; it is in the stream once [`Filler::flush`] has returned.
     pub(super) async fn add(&mut self, record: &Record) -> Result<(), BackupError> {
         match record {
             Record::Message(message) => {
@@ -79,7 +79,7 @@ impl Filler {
         }
     }
 
-    /// Writes what waits as one batch, and erases what only took up a sequence.
+    /// Writes the waiting messages as one batch, and erases those that only took up a sequence.
     pub(super) async fn flush(&mut self) -> Result<(), BackupError> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -158,7 +158,7 @@ impl Filler {
     }
 }
 
-/// Writes owners' keys; whoever was forgotten does not get theirs back.
+/// Writes an owner's key. Keys of forgotten owners are not restored.
 pub(super) async fn put_key(
     client: &Client,
     bucket: &str,

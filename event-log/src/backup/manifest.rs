@@ -16,9 +16,9 @@ use crate::{Keyring, Position};
 
 const FILE: &str = "manifest.json";
 const UNFINISHED: &str = "manifest.json.part";
-/// The form that this program writes and reads.
+/// The format that this program writes and reads.
 const FORMAT: u32 = 1;
-/// What the master key is told apart by.
+/// Purpose of the hash that identifies the master key.
 const PURPOSE: &str = "backup";
 
 /// One stream of the log, the bucket of owners' keys, or that of checkpoints.
@@ -60,42 +60,42 @@ impl Source {
     }
 }
 
-/// What a backup consists of.
+/// The contents of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Manifest {
     format: u32,
-    /// When it was begun.
+    /// When it was started.
     pub taken_at: String,
-    /// Tells the master key that the keys within are wrapped by, and says nothing about it.
+    /// Identifies the master key that wraps the keys within, and reveals nothing about it.
     master_key: String,
     streams: Vec<Section>,
-    /// What the master keys open by which the names were kept when one was rotated, as it stands in
-    /// the bucket of keys, by names; empty where none ever was.
+    /// The sealed records that kept the names when a master key was rotated, as stored in the
+    /// bucket of keys, by name; empty if none ever was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     records: Vec<(String, String)>,
-    /// Made with the master key over all of the above.
+    /// Made with the master key over all of the above but the records, which are sealed themselves.
     #[serde(default)]
     seal: String,
 }
 
-/// What it holds of one stream, or of a bucket.
+/// What the backup holds of one stream, or of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Section {
     pub(super) name: Source,
     /// The stream's epoch when it was read; a bucket has none.
     pub(super) epoch: u32,
-    /// The sequence of the first message; 0 where there is none.
+    /// The sequence of the first message; 0 if there is none.
     pub(super) first: u64,
-    /// The stream's last sequence when the backup began: it goes to here. Checkpoints are counted.
+    /// The stream's last sequence when it began: the backup ends there. Checkpoints are counted.
     pub(super) last: u64,
     pub(super) messages: u64,
     /// Sequences of messages that were erased or have expired.
     pub(super) gone: u64,
     pub(super) files: u32,
     pub(super) bytes: u64,
-    /// The hash chain's end.
+    /// The hash at the end of the chain.
     pub(super) chain: String,
 }
 
@@ -114,7 +114,7 @@ impl Section {
         }
     }
 
-    /// Backups of before had no checkpoints, and their seals say nothing of them.
+    /// Earlier backups had no checkpoints, and their seals do not cover them.
     fn is_sealed(&self) -> bool {
         self.name != Source::Checkpoints || self.messages > 0
     }
@@ -147,7 +147,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The keyring with which the names in the backup were made, if this master key opens it.
+    /// The keyring that made the names in the backup, if this master key opens it.
     pub(super) fn keyring(&self, keyring: &Keyring) -> Result<Keyring, BackupError> {
         let decode =
             |(name, text): &(String, String)| Some((name.clone(), BASE64.decode(text).ok()?));
@@ -189,7 +189,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Ends a backup: from now on the folder is one. Whole or not at all, on disk when it is said.
+    /// Completes a backup: the folder is one from now on. Written whole or not at all; on disk on
+    /// return.
     pub(super) fn write(&self, folder: &Path) -> Result<(), BackupError> {
         let (unfinished, path) = (folder.join(UNFINISHED), folder.join(FILE));
         let write = || {
@@ -209,7 +210,7 @@ impl Manifest {
         })
     }
 
-    /// Whether it was written by an installation with this master key, and not changed since.
+    /// Checks that it was written by an installation with this master key, and not changed since.
     fn check_key(&self, keyring: &Keyring) -> Result<(), BackupError> {
         if self.master_key != key_name(keyring) {
             return Err(BackupError::OtherKey);
@@ -222,27 +223,27 @@ impl Manifest {
     }
 
     pub(super) fn section(&self, source: Source) -> &Section {
-        // `read` and `new` see to it that each is there, in this order.
+        // `read` and `new` ensure that each is there, in this order.
         &self.streams[source as usize]
     }
 
-    /// How many messages it holds of a stream of the log.
+    /// Number of messages it holds of a stream of the log.
     pub fn messages(&self, log: Log) -> u64 {
         self.section(Source::of(log)).messages
     }
 
-    /// How many owners' keys it holds.
+    /// Number of owners' keys it holds.
     pub fn keys(&self) -> u64 {
         let records = self.records.len() as u64;
         self.section(Source::Keys).messages.saturating_sub(records)
     }
 
-    /// How many bytes its files have together.
+    /// Total bytes of its files.
     pub fn bytes(&self) -> u64 {
         self.streams.iter().map(|section| section.bytes).sum()
     }
 
-    /// The last position it holds of a stream of the log, in the epoch of then.
+    /// The last position it holds of a stream of the log, in the epoch of that time.
     pub fn position(&self, log: Log) -> Position {
         let section = self.section(Source::of(log));
         Position::new(log, section.epoch, section.last)

@@ -1,7 +1,7 @@
 //! Backups of the log: a folder of files that holds every message, every owner's wrapped key and
 //! the runner's checkpoints, with a hash chain over all of it.
 //!
-//! The master key is in none of them: without it nothing that was sealed can be read, and
+//! The master key is not in the backup: without it nothing that was sealed can be read, and
 //! [`restore`] refuses.
 
 mod chain;
@@ -23,7 +23,7 @@ pub use restore::{Restored, restore};
 use files::Reader;
 use manifest::Source;
 
-/// How far it has come: places of the log that are done, and all of them.
+/// Progress: sequences of the log that are done, and all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// The stream that is being read or written.
@@ -34,10 +34,10 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Tells how far it has come; called often.
+/// Reports progress; called often.
 pub type Tell<'t> = &'t (dyn Fn(Progress) + Sync);
 
-/// Checks that a backup is what was written: nothing lost, changed, doubled or moved.
+/// Checks that a backup is what was written: nothing lost, changed, duplicated or moved.
 ///
 /// # Errors
 /// Names the first place that is wrong.
@@ -60,7 +60,7 @@ pub fn verify(folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-/// Adds the streams' sequences up.
+/// Sums the sequences of the streams.
 struct Counter<'t> {
     tell: Tell<'t>,
     ends: [u64; Source::ALL.len()],
@@ -68,7 +68,7 @@ struct Counter<'t> {
 }
 
 impl<'t> Counter<'t> {
-    /// Sequences between two words.
+    /// Sequences between two reports.
     const STEP: u64 = 1_000;
 
     fn new(manifest: &Manifest, tell: Tell<'t>) -> Self {

@@ -1,4 +1,4 @@
-//! What a backup holds of a stream: messages and gaps, one behind the other.
+//! Records of a stream in a backup: messages and gaps, in order.
 
 use async_nats::HeaderMap;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -8,26 +8,26 @@ use crate::read::Stored;
 const MESSAGE: u8 = 1;
 const GAP: u8 = 2;
 
-/// What the server adds to a message or was told with it; no part of what was said.
+/// Prefix of headers that the server adds or that are meant for it, not part of the message.
 const SERVERS_OWN: &str = "Nats-";
 const SERVER_TIME: &str = "Nats-Time-Stamp";
 
-/// One place of a stream, or several that are empty.
+/// One message of a stream, or a range of empty sequences.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Record {
     Message(Message),
-    /// Sequences that were erased or have expired, by the log's own account.
+    /// Sequences that were erased or have expired, according to the log.
     Gap {
         from: u64,
         to: u64,
     },
 }
 
-/// A message as it stood in its stream.
+/// A message as it was in its stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Message {
     pub(super) sequence: u64,
-    /// When the server took it up.
+    /// When the server stored it.
     pub(super) time: String,
     /// Without what names the installation.
     pub(super) subject: String,
@@ -74,7 +74,7 @@ impl Record {
         bytes.freeze()
     }
 
-    /// `None` for what [`Record::encode`] has not written.
+    /// Returns `None` for bytes that [`Record::encode`] has not written.
     pub(super) fn decode(mut bytes: Bytes) -> Option<Self> {
         match bytes.try_get_u8().ok()? {
             GAP => {
@@ -88,7 +88,7 @@ impl Record {
 }
 
 impl Message {
-    /// A message of the server as `subject` in the backup.
+    /// A message of the server, with `subject` as its subject in the backup.
     pub(super) fn of(stored: Stored, subject: String) -> Self {
         let mut time = String::new();
         let mut headers = Vec::new();
@@ -102,7 +102,7 @@ impl Message {
                 }
             }
         }
-        // The map knows no order of its own.
+        // The map has no order of its own.
         headers.sort();
         Self {
             sequence: stored.sequence,
@@ -122,7 +122,7 @@ impl Message {
         map
     }
 
-    /// About how many bytes it takes on the wire.
+    /// Its approximate bytes on the wire.
     pub(super) fn size(&self) -> usize {
         let headers = self.headers.iter();
         let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
@@ -148,7 +148,7 @@ impl Message {
 }
 
 fn put_length(bytes: &mut BytesMut, length: usize) {
-    // A message is bounded far below by the server.
+    // The server limits a message far below that.
     bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
 }
 

@@ -21,28 +21,28 @@ use crate::vault::keys_stream;
 use crate::{CheckpointBucket, Keyring, LogSettings, Position, connection, envelope};
 
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
-/// How long the server may take to make or remove a stream.
+/// How long the server may take to create or remove a stream.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// What the backup held.
+    /// The backup's manifest.
     pub manifest: Manifest,
-    /// Keys of persons that were forgotten while the backup was taken; they are not brought back.
+    /// Keys of persons who were forgotten while the backup was taken; they are not restored.
     pub keys_left_out: u64,
     /// The last position of the stream of events, in its new epoch.
     pub position: Position,
 }
 
-/// Checks a backup whole and brings it back into an empty system: every message at the sequence it
+/// Checks a whole backup and restores it into an empty system: every message at the sequence it
 /// had, in streams of a new epoch, and the checkpoints that go with them in place of those of the
 /// log that was there before.
 ///
-/// A restore that broke off leaves a log that cannot be opened, and may be repeated.
+/// An interrupted restore leaves a log that cannot be opened, and may be repeated.
 ///
 /// # Errors
-/// Where the backup is not whole, another master key is in use, the system holds anything or is
+/// If the backup is not whole, another master key is in use, or the system is not empty or is
 /// running.
 pub async fn restore(
     folder: &Path,
@@ -64,13 +64,13 @@ pub async fn restore(
     })
 }
 
-/// What came of filling.
+/// The result of filling.
 struct Filled {
     number: u32,
     keys_left_out: u64,
 }
 
-/// Where a backup is restored to.
+/// The system that a backup is restored into.
 struct Destination<'s> {
     client: Client,
     context: Context,
@@ -93,7 +93,7 @@ impl<'s> Destination<'s> {
         })
     }
 
-    /// Removes empty streams and what an earlier restore has left.
+    /// Removes empty streams and the remains of an earlier restore.
     async fn clear(&self) -> Result<(), BackupError> {
         let mut found = Vec::new();
         for config in LOGS
@@ -114,7 +114,7 @@ impl<'s> Destination<'s> {
                 return Err(BackupError::Occupied { stream: name() });
             }
         }
-        // The one that says that a restore broke off goes last.
+        // The stream that marks an interrupted restore goes last.
         for stream in found.iter().rev() {
             self.remove(&stream.cached_info().config.name).await?;
         }
@@ -135,7 +135,7 @@ impl<'s> Destination<'s> {
     ) -> Result<Filled, BackupError> {
         let mut counter = Counter::new(manifest, tell);
         let mut forgotten = HashSet::new();
-        // Marked, and made first: nobody opens the log before it is whole.
+        // Created first and marked: nobody can open the log before it is whole.
         let mut made = Vec::new();
         for log in LOGS {
             let source = Source::of(log);
@@ -169,7 +169,7 @@ impl<'s> Destination<'s> {
         counter.reached(Source::Checkpoints, section.last);
         let mut number = 0;
         for stream in made.iter().rev() {
-            // The stream of events is the last that is unmarked, and the first to be opened.
+            // The stream of events is the last to be unmarked, and the first to be opened.
             number = self.unmark(stream).await?;
         }
         Ok(Filled {
@@ -208,10 +208,11 @@ impl<'s> Destination<'s> {
         checkpoints::put_back(&bucket, folder, section).await
     }
 
-    /// Makes a stream that begins at the first message that is left.
+    /// Creates a stream that begins at the first message that is left.
     async fn make(&self, log: Log, section: &Section, first: u64) -> Result<Stream, BackupError> {
         let mut config = self.config(log);
-        // A new epoch: what came behind the backup's end is gone, and whoever knows it must be told.
+        // A new epoch: what came after the backup's end is gone, and readers that saw it must
+        // notice.
         let mut epoch = streams::new_epoch()?;
         while epoch == streams::epoch_text(section.epoch) {
             epoch = streams::new_epoch()?;
@@ -227,7 +228,7 @@ impl<'s> Destination<'s> {
         created.map_err(|error| refused(&name, &error))
     }
 
-    /// Says that it is whole; its epoch.
+    /// Marks it as whole and returns its epoch.
     async fn unmark(&self, stream: &Stream) -> Result<u32, BackupError> {
         let mut config = stream.cached_info().config.clone();
         config.metadata.remove(RESTORING);
@@ -263,7 +264,7 @@ fn is_marked(stream: &Stream) -> bool {
     config.metadata.contains_key(RESTORING)
 }
 
-/// The sequence that the stream is to begin with: nothing before it is left.
+/// The sequence at which the stream must begin: nothing before it is left.
 fn first_kept(folder: &Path, section: &Section) -> Result<u64, BackupError> {
     match Reader::new(folder, section).next()? {
         Some(Record::Gap { to, .. }) => Ok(to + 1),
@@ -271,7 +272,7 @@ fn first_kept(folder: &Path, section: &Section) -> Result<u64, BackupError> {
     }
 }
 
-/// Whether the server has exactly what the backup holds.
+/// Checks that the server has exactly what the backup holds.
 async fn check(stream: &Stream, section: &Section) -> Result<(), BackupError> {
     let name = &stream.cached_info().config.name;
     let info = stream.get_info().await;
@@ -288,7 +289,7 @@ async fn check(stream: &Stream, section: &Section) -> Result<(), BackupError> {
     })
 }
 
-/// The key's name of a person whom this event forgets. Forgetting comes before the key is
+/// The key name of a person whom this event forgets. The event is written before the key is
 /// destroyed, so a backup may hold both.
 fn forgotten_by(record: &Record) -> Option<String> {
     let Record::Message(message) = record else {

@@ -18,34 +18,34 @@ use crate::read::{Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
 use crate::{EventLog, ReadError};
 
-/// Messages read at once, and about how many bytes of them.
+/// Messages read at once, and their approximate bytes.
 const PAGE: usize = 1_000;
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// How long the server may be away, or one of its copies behind.
+/// How long the server may be unavailable, or one of its replicas may lag.
 const PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// What is read, from where to where.
+/// A stream to read, and where to stop.
 struct Plan {
     source: Source,
     stream: LogStream,
-    /// Matches all that is read of it.
+    /// Matches all subjects that are read.
     filter: String,
-    /// Stands before every subject and names the installation.
+    /// Prefix of every subject, which names the installation.
     prefix: String,
     end: u64,
 }
 
 impl EventLog {
-    /// Writes all that stands in the log at this moment into a new or empty folder, which becomes
-    /// a backup with the last step, dated `now`. The log may be written to meanwhile.
+    /// Writes the current content of the log into a new or empty folder, which becomes a backup
+    /// with the last step, dated `now`. The log may be written to meanwhile.
     pub async fn back_up(
         &self,
         folder: &Path,
         now: DateTime<Utc>,
         tell: Tell<'_>,
     ) -> Result<Manifest, BackupError> {
-        // Its parts are large; whoever waits for it should not be.
+        // The future is large; the caller's should not be.
         Box::pin(self.take_backup(folder, now, tell)).await
     }
 
@@ -57,7 +57,7 @@ impl EventLog {
     ) -> Result<Manifest, BackupError> {
         let taken_at = now.to_rfc3339_opts(SecondsFormat::Millis, true);
         make_folder(folder)?;
-        // Before the ends are looked for: none may be newer than these.
+        // Before the ends are read: no checkpoint may be newer than these.
         let checkpoints = checkpoints::copy(self, folder).await?;
         let plans = patiently(async || self.plans().await).await?;
         let [events, locations, deliveries, keys] = plans.each_ref().map(|plan| plan.end);
@@ -67,7 +67,7 @@ impl EventLog {
         for mut plan in plans {
             let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
             if plan.source == Source::Keys {
-                // Read last: whatever was sealed in the events has its key by then.
+                // Read last: everything that was sealed in the events has its key by then.
                 self.copy_keys(&mut plan, &mut writer, &mut counter).await?;
             } else {
                 self.copy(&plan, &mut writer, &mut counter).await?;
@@ -82,7 +82,7 @@ impl EventLog {
         Ok(manifest)
     }
 
-    /// The ends are taken from the effects to their causes, so that no attempt to deliver is kept
+    /// The ends are taken from the effects to their causes, so that no delivery attempt is kept
     /// without its event: another event could take that one's sequence after a restore.
     async fn plans(&self) -> Result<[Plan; 4], BackupError> {
         let deliveries = self.plan(Log::Deliveries).await?;
@@ -121,7 +121,7 @@ impl EventLog {
         Ok(info.state.last_sequence)
     }
 
-    /// Copies the keys until there is nothing new: one that is wrapped anew meanwhile moves to the
+    /// Copies the keys until there is nothing new: a key that is rewrapped meanwhile moves to the
     /// end.
     async fn copy_keys(
         &self,
@@ -193,7 +193,7 @@ impl EventLog {
         Ok(())
     }
 
-    /// Notes what is missing before `next`, if the log accounts for it.
+    /// Records what is missing before `next`, if the log accounts for it.
     async fn pass(
         &self,
         plan: &Plan,
@@ -206,7 +206,7 @@ impl EventLog {
             return Ok(());
         }
         let to = next - 1;
-        // A bucket keeps the last value of a key: there gaps are the rule.
+        // A bucket keeps the last value of a key, so gaps are normal there.
         if plan.source != Source::Keys && !deleted.explain(from, next) {
             let asked = Deleted::ask(self.client(), &plan.stream).await;
             *deleted = asked.map_err(ReadError::Unavailable)?;
@@ -219,7 +219,7 @@ impl EventLog {
     }
 }
 
-/// Asks again while the server is away.
+/// Retries while the server is unavailable.
 pub(super) async fn patiently<T>(
     mut ask: impl AsyncFnMut() -> Result<T, BackupError>,
 ) -> Result<T, BackupError> {
@@ -232,7 +232,7 @@ pub(super) async fn patiently<T>(
     }
 }
 
-/// A copy of the stream that lags has holes for a moment.
+/// A lagging replica of the stream has holes for a moment.
 fn passes(error: &BackupError) -> bool {
     match error {
         BackupError::Read(error) => error.passes(),
@@ -248,7 +248,7 @@ fn message(plan: &Plan, stored: Stored) -> Message {
     Message::of(stored, subject)
 }
 
-/// What is kept there is for the operator's eyes.
+/// Only the operator may read what is kept there.
 fn make_folder(folder: &Path) -> Result<(), BackupError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(file_error(folder))?;

@@ -1,4 +1,4 @@
-//! Buckets of keys and values for what is no fact: leases and checkpoints, and the owners' keys.
+//! Buckets of keys and values for what is not an event: leases, checkpoints and the owners' keys.
 
 mod pieces;
 
@@ -14,19 +14,19 @@ use futures::TryStreamExt as _;
 use self::pieces::Pieces;
 use crate::{Error, LogSettings, Mark, streams};
 
-/// What a message carries the mark in.
+/// The header that carries the mark.
 const MARK: &str = "Waypost-Mark";
 
-/// What a message carries that stands for the removal of a value; one with a value has neither.
+/// Headers of a message that removes a value; one with a value has neither.
 const REMOVALS: [&str; 2] = ["KV-Operation", "Nats-Marker-Reason"];
 
-/// A key-value bucket. That a key is not there is asked of its leader: a copy of the bucket may not
-/// have heard of it yet.
+/// A key-value bucket. A missing key is confirmed with its leader: a replica of the bucket may not
+/// have received it yet.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     context: jetstream::Context,
     store: kv::Store,
-    /// Whether there are copies beside the leader.
+    /// Whether there are replicas beside the leader.
     replicated: bool,
 }
 
@@ -43,7 +43,7 @@ impl Bucket {
         }
     }
 
-    /// Opens the bucket of this name; `None` where nobody has made it.
+    /// Opens the bucket of this name; `None` if nobody has created it.
     pub(crate) async fn existing(
         context: &jetstream::Context,
         settings: &LogSettings,
@@ -64,29 +64,29 @@ impl Bucket {
         Ok(Some(Self::new(context, store, settings)))
     }
 
-    /// The value of a key, where it has one. One round trip where it does.
+    /// Returns the value of a key, if it has one. One round trip if it does.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>, String> {
         let found = self.find(key).await?;
         Ok(found.map(|message| message.payload))
     }
 
-    /// The value of a key and its revision, as the bucket's leader has them.
+    /// Returns the value of a key and its revision, as the bucket's leader has them.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub async fn newest(&self, key: &str) -> Result<Option<(Bytes, u64)>, String> {
         let found = self.find_with_leader(&self.subject(key)).await?;
         Ok(found.map(|message| (message.payload, message.sequence)))
     }
 
-    /// The value that [`Bucket::put_marked`] put, with the mark that was put beside it; `None`
-    /// also where it is of several pieces that do not fit together.
+    /// Returns the value that [`Bucket::put_marked`] put, with the mark that was put beside it;
+    /// `None` also if it has several pieces that do not fit together.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub async fn get_marked(&self, key: &str) -> Result<Option<(Bytes, Mark)>, String> {
         let Some(message) = self.find(key).await? else {
             return Ok(None);
@@ -97,21 +97,21 @@ impl Bucket {
         }
     }
 
-    /// The mark that [`Bucket::put_marked`] put beside a value; `None` where there is none.
+    /// Returns the mark that [`Bucket::put_marked`] put beside a value; `None` if there is none.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub(crate) async fn mark(&self, key: &str) -> Result<Option<Mark>, String> {
         let found = self.find(key).await?;
         Ok(found.map(|message| marked(message).1))
     }
 
-    /// Puts a value of any size, and beside it, where programs of earlier times do not see it, how
-    /// far the log had been read that the value was made of. Until all of it is there, the value
-    /// before is.
+    /// Puts a value of any size, and beside it, where earlier versions of the program do not see
+    /// it, how far the log had been read to make the value. The previous value stays until all of
+    /// it is there.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub async fn put_marked(&self, key: &str, value: Bytes, mark: Mark) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(MARK, mark.to_string());
@@ -119,10 +119,10 @@ impl Bucket {
         self.publish(key, headers, first).await
     }
 
-    /// The keys that [`Bucket::put_marked`] put values of, in no order.
+    /// The keys for which [`Bucket::put_marked`] put values, in no order.
     ///
     /// # Errors
-    /// Where the server does not answer; what it said.
+    /// If the server does not answer; the string is the error.
     pub(crate) async fn keys_of_values(&self) -> Result<Vec<String>, String> {
         let keys = self.store.keys().await.map_err(|error| error.to_string())?;
         let keys: Vec<String> = keys
@@ -184,7 +184,7 @@ fn has_value(message: &StreamMessage) -> bool {
     !REMOVALS.iter().any(|name| headers.get(*name).is_some())
 }
 
-/// All else is the client library's.
+/// Other methods are those of the client library.
 impl Deref for Bucket {
     type Target = kv::Store;
 

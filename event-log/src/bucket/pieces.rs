@@ -1,9 +1,9 @@
 //! Values that are larger than a message may be.
 //!
-//! The key's own message carries the beginning and tells of the pieces that follow, which stand
-//! under keys of their own. They are written before it, by turns in one of two sets, so that those
-//! of the value before stay until the key's message replaces it. A set that no value uses any more
-//! is not removed.
+//! The key's own message carries the beginning and refers to the pieces that follow, which are
+//! stored under keys of their own. They are written before it, in one of two sets in turn, so that
+//! those of the previous value stay until the key's message replaces it. A set that no value uses
+//! any more is not removed.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
@@ -13,14 +13,14 @@ use uuid::Uuid;
 use super::{Bucket, marked};
 use crate::Mark;
 
-/// What a message carries of a value, with room for what surrounds it.
+/// Bytes of a value in one message, with room for what surrounds it.
 const PIECE_BYTES: usize = 900 * 1024;
-/// Where a key's message says in which set the other pieces stand, and how many they are.
+/// Header of a key's message: the set that the other pieces are in, and their number.
 const PIECES: &str = "Waypost-Pieces";
-/// Where each message says to which value it belongs.
+/// Header of each message: the value it belongs to.
 const VALUE: &str = "Waypost-Value";
 const SETS: [&str; 2] = ["a", "b"];
-/// How often pieces that do not fit are asked for again: they may just have been replaced.
+/// How often to read pieces that do not fit: they may just have been replaced.
 const TRIES: usize = 3;
 
 /// The pieces that follow the first.
@@ -33,7 +33,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// What a key's message tells of them; `None` where it carries the whole value.
+    /// Reads them from a key's message; `None` if it carries the whole value.
     pub(super) fn of(message: &StreamMessage) -> Option<Self> {
         let told = message.headers.get(PIECES)?.as_str();
         let (set, count) = told.split_once(' ')?;
@@ -51,8 +51,8 @@ impl Pieces {
 }
 
 impl Bucket {
-    /// Puts all of a value but its beginning; answers with that, and notes in its headers where
-    /// the rest is.
+    /// Puts all of a value but its beginning, which it returns, and adds to `headers` where the
+    /// rest is.
     pub(super) async fn put_pieces(
         &self,
         key: &str,
@@ -85,7 +85,7 @@ impl Bucket {
         Ok(first)
     }
 
-    /// A value that was found to have several pieces, by the leader's word: a copy may tell of
+    /// Reads a value that was found to have several pieces from the leader: a replica may refer to
     /// some that have been replaced since.
     pub(super) async fn whole(&self, key: &str) -> Result<Option<(Bytes, Mark)>, String> {
         for _ in 0..TRIES {
@@ -127,7 +127,7 @@ impl Bucket {
     }
 }
 
-/// Whether a piece stands under this key, and no value.
+/// Whether a piece is stored under this key, not a value.
 pub(super) fn is_of_piece(key: &str) -> bool {
     let mut parts = key.rsplit('.');
     let number = parts

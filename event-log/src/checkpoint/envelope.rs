@@ -1,41 +1,41 @@
-//! How every checkpoint is stored: a version, the place in the log, and what is noted there, one
-//! after the other in the encoding of `postcard`.
+//! How every checkpoint is stored: a version, the position in the log, and the body, one after the
+//! other in the encoding of `postcard`.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of all this.
+/// The version of the envelope.
 const VERSION: u8 = 1;
 
-/// What stands before a body.
+/// What precedes a body.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// Of the stream that the place is in: in another one it means nothing.
+    /// Of the stream that the position is in: in another one it means nothing.
     epoch: u32,
     through: u64,
     /// The version of the body's form.
     form: u8,
 }
 
-/// Why nothing can be taken from what is stored.
+/// Why stored data cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// Its form is one of another version.
+    /// Its form is that of another version.
     #[error("another version of Waypost wrote it, in a form that this one does not know")]
     Unknown,
-    /// Its place is one in another stream.
+    /// Its position is in another stream.
     #[error("it is of another log")]
     OtherLog,
-    /// It is none.
+    /// It is not a checkpoint.
     #[error("it is damaged")]
     Damaged,
 }
 
-/// The stored form of a body that is true of the stream of `epoch` up to the sequence `through`.
-/// `form` is the version of the body's own form.
+/// Encodes a body that holds for the stream of `epoch` up to the sequence `through`. `form` is the
+/// version of the body's own form.
 ///
 /// # Errors
-/// Where the body has no such form.
+/// If the body cannot be encoded.
 pub fn encode(epoch: u32, through: u64, form: u8, body: impl Serialize) -> Result<Vec<u8>, String> {
     let head = Head {
         epoch,
@@ -45,11 +45,11 @@ pub fn encode(epoch: u32, through: u64, form: u8, body: impl Serialize) -> Resul
     postcard::to_extend(&(VERSION, head, body), Vec::new()).map_err(|error| error.to_string())
 }
 
-/// The sequence and the body of what [`encode`] stored in the same form; `carries_on` says of an
-/// epoch whether its checkpoints hold for the log as it is now.
+/// Returns the sequence and the body that [`encode`] stored in the same form. `carries_on` says
+/// whether checkpoints of an epoch hold for the current log.
 ///
 /// # Errors
-/// Where nothing can be taken from it.
+/// If it cannot be used.
 pub fn decode<T: DeserializeOwned>(
     stored: &[u8],
     form: u8,
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(read, Err(Unusable::OtherLog));
     }
 
-    /// What is stored today has to be read by every later version.
+    /// What is stored today must be readable by every later version.
     #[test]
     fn the_form_stays_what_it_is() {
         let recorded = [1, 0xd2, 0x85, 0xd8, 0xcc, 0x04, 200, 1, 1, 2, b'o', b'k'];

@@ -1,8 +1,8 @@
-//! Checkpoints of what every process folds of the log and keeps in memory: a start among a million
-//! accounts reads what came since the last one, not all there ever was.
+//! Checkpoints of what every process folds from the log and keeps in memory: with a million
+//! accounts, a start reads what came since the last one, not the whole log.
 //!
-//! Whoever has read much writes one, so that the next need not. Two that write at once may spoil
-//! it, which costs whoever starts next the time it took without.
+//! A process that has read much writes one, so that the next need not. Two that write at once may
+//! spoil it. Then the next start takes as long as without one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,19 +17,19 @@ use uuid::Uuid;
 use super::{CheckpointBucket, decode, encode};
 use crate::{Batch, Bucket, EventLog, Item, Mark, ReadError};
 
-/// So many bytes are worth writing for an event that nobody has to read again.
+/// Bytes worth writing for each event that need not be read again.
 const BYTES_AN_EVENT: usize = 100;
-/// What has grown larger than this is not written any more.
+/// A fold that has grown larger than this is no longer written.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
-/// However large one is, it is read within this time, and written.
+/// Timeout for reading one, and for writing it, however large it is.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Processes that were started together do not write at the same moment.
+/// Delays writes, so that processes started together do not write at once.
 const APART_MILLIS: u128 = 2_000;
 
-/// What is folded, of the stream of events.
+/// A fold of the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// How accounts stand.
+    /// The state of accounts.
     Accounts,
     /// Who shares circles with whom.
     Circles,
@@ -63,11 +63,11 @@ pub struct FoldCheckpoint {
 }
 
 struct State {
-    /// Beside what was found or written last.
+    /// Mark of the one found or written last.
     seen: Option<Mark>,
     /// Events folded since.
     events: usize,
-    /// How many of them are worth another one.
+    /// How many of them are worth another checkpoint.
     worth: usize,
     is_under_way: bool,
     /// Whether all of them could be read.
@@ -82,10 +82,10 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The stored form of a fold of all events up to the sequence `through`.
+    /// Encodes a fold of all events up to the sequence `through`.
     ///
     /// # Errors
-    /// Where it has none.
+    /// If it cannot be encoded.
     pub fn encode(self, through: u64, fold: &impl Serialize) -> Result<Vec<u8>, String> {
         encode(self.epoch, through, self.form, fold)
     }
@@ -95,7 +95,7 @@ impl FoldCheckpoint {
     /// Opens the bucket; `form` is the version of the form in which the fold is stored.
     ///
     /// # Errors
-    /// Where the log does not answer.
+    /// If the log does not answer.
     pub async fn open(log: &EventLog, fold: Fold, form: u8) -> Result<Self, ReadError> {
         let bucket = log.bucket(CheckpointBucket::Folds.name(), None).await;
         Ok(Self {
@@ -113,8 +113,8 @@ impl FoldCheckpoint {
         })
     }
 
-    /// What was noted last, with the sequence up to which it is the fold of the log; `None` where
-    /// nothing can be taken from it, and all is to be folded anew.
+    /// Reads the last checkpoint, with the sequence up to which it is the fold of the log; `None`
+    /// if it cannot be used and everything must be folded again.
     pub async fn read<T: DeserializeOwned>(&self) -> Option<(u64, T)> {
         let read = timeout(PATIENCE, self.stored()).await;
         let read = read.unwrap_or_else(|_| Err("no answer in time".to_owned()));
@@ -144,8 +144,8 @@ impl FoldCheckpoint {
         Ok(Some(read))
     }
 
-    /// Counts what was folded of a batch. Where an event could not be read, as where a newer version
-    /// wrote it, this process notes nothing any more: others would fold something else.
+    /// Counts what was folded from a batch. If an event could not be read, such as one of a newer
+    /// version, this process saves no more checkpoints: others would fold something else.
     pub fn count(&self, batch: &Batch) {
         let kinds = self.fold.kinds();
         let (mut events, mut is_whole) = (0, true);
@@ -158,7 +158,7 @@ impl FoldCheckpoint {
         state.is_whole &= is_whole;
     }
 
-    /// Writes one in the background where it is due, as [`FoldCheckpoint::write`] does.
+    /// Writes one in the background if it is due, as [`FoldCheckpoint::write`] does.
     pub fn note<F>(self: &Arc<Self>, fold: F)
     where
         F: FnOnce(Encoder) -> Result<Vec<u8>, String> + Send + 'static,
@@ -169,8 +169,8 @@ impl FoldCheckpoint {
         }
     }
 
-    /// Whether so many were folded that another one is worth its [`FoldCheckpoint::write`]. Whoever
-    /// is told so has to write it: nobody else is told meanwhile.
+    /// Whether enough was folded to make another [`FoldCheckpoint::write`] worthwhile. A caller
+    /// that gets `true` must write it: no other caller gets it meanwhile.
     pub fn is_due(&self) -> bool {
         let mut state = self.state();
         let is_due = state.events >= state.worth && state.is_whole && !state.is_under_way;
@@ -179,14 +179,14 @@ impl FoldCheckpoint {
     }
 
     /// Writes one, unless another process has done so meanwhile. `fold` encodes it, on a thread
-    /// where that may take its time. Where nothing comes of it, the one before stays.
+    /// that it may block. If this fails, the one before stays.
     pub async fn write<F>(&self, fold: F)
     where
         F: FnOnce(Encoder) -> Result<Vec<u8>, String> + Send + 'static,
     {
         let apart = Uuid::new_v4().as_u128() % APART_MILLIS;
         sleep(Duration::from_millis(apart.try_into().unwrap_or_default())).await;
-        // Of what is folded from here on some may not be in it.
+        // Some of what is folded from here on may not be in it.
         self.state().events = 0;
         let written = timeout(PATIENCE, self.put(fold)).await;
         let written = written.unwrap_or_else(|_| Err("no answer in time".to_owned()));
@@ -227,7 +227,7 @@ impl FoldCheckpoint {
         Ok(())
     }
 
-    /// How many events are worth another one after one of so many bytes.
+    /// How many events are worth another one after one of this size.
     fn worth(&self, bytes: usize) -> usize {
         least_events(&self.log).max(bytes / BYTES_AN_EVENT)
     }

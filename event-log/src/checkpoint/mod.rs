@@ -1,5 +1,4 @@
-//! What those who follow the log note of how far they have come: where it is kept, and in which
-//! form.
+//! Checkpoints of how far followers of the log have come: where they are kept, and in which form.
 
 mod envelope;
 mod fold;
@@ -7,27 +6,27 @@ mod fold;
 pub use envelope::{Unusable, decode, encode};
 pub use fold::{Encoder, Fold, FoldCheckpoint};
 
-/// A bucket of checkpoints. What stands there may be older than the truth and is never newer. A
-/// restore removes all of them, and puts back what the backup holds: the runner's. A fold is made
-/// of the log again.
+/// A bucket of checkpoints. They may be older than the truth and are never newer. A restore removes
+/// all of them, and puts back what the backup holds: the runner's. A fold is built from the log
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointBucket {
-    /// All that the runner notes.
+    /// All that the runner saves.
     Runner,
-    /// What every process folds for itself.
+    /// Folds, which every process makes for itself.
     Folds,
-    /// Which runs are open, as older versions noted it.
+    /// Which runs are open, as saved by older versions.
     OldRuns,
-    /// How far events were matched, and which waits were open, as older versions noted it.
+    /// How far events were matched, and which waits were open, as saved by older versions.
     OldTriggers,
-    /// How far each endpoint has been delivered to, as older versions noted it.
+    /// How far each endpoint has been delivered to, as saved by older versions.
     OldWebhooks,
-    /// How far positions were considered, as older versions noted it.
+    /// How far positions were considered, as saved by older versions.
     OldGeofence,
 }
 
 impl CheckpointBucket {
-    /// All there are.
+    /// All buckets.
     pub const ALL: [Self; 6] = [
         Self::Runner,
         Self::Folds,

@@ -1,4 +1,4 @@
-//! Keys in files: made once, and changed so that at every instant there is a whole one.
+//! Keys in files: created once, and changed so that there is a whole one at every instant.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ pub struct MasterKeyFiles {
 }
 
 impl MasterKeyFiles {
-    /// Those of a home; `None` where a master key is given from elsewhere.
+    /// The files of a home; `None` if a master key is given elsewhere.
     pub fn of(home: &Path) -> Option<Self> {
         let given = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if given(VARIABLE) || given(&format!("{VARIABLE}_FILE")) {
@@ -35,7 +35,7 @@ impl MasterKeyFiles {
         })
     }
 
-    /// The key that is to take the present one's place, if one was made.
+    /// The key that is to replace the current one, if one was made.
     pub fn next(&self) -> Result<Option<Keyring>, KeyringError> {
         match read(&self.new) {
             Ok(key) => Ok(Some(Keyring::from_master(&key))),
@@ -46,7 +46,7 @@ impl MasterKeyFiles {
         }
     }
 
-    /// The same, made where there is none.
+    /// The same, created if there is none.
     pub fn next_or_make(&self) -> Result<Keyring, KeyringError> {
         if let Some(next) = self.next()? {
             return Ok(next);
@@ -54,7 +54,7 @@ impl MasterKeyFiles {
         Ok(Keyring::from_master(&create(&self.new)?))
     }
 
-    /// Puts the new key in the present one's place; where the old one is kept.
+    /// Replaces the current key with the new one; returns where the old one is kept.
     pub fn replace(&self) -> Result<PathBuf, KeyringError> {
         let kept = self.keep_old()?;
         let failed = |source| KeyringError::File {
@@ -66,7 +66,7 @@ impl MasterKeyFiles {
         Ok(kept)
     }
 
-    /// Links the present key beside itself, under a name that is not taken by another.
+    /// Links the current key beside itself, under a name that is not taken by another.
     fn keep_old(&self) -> Result<PathBuf, KeyringError> {
         let present = read(&self.key)?;
         let mut number = 1;
@@ -115,7 +115,7 @@ pub(super) struct Loaded {
     pub(super) file: Option<PathBuf>,
 }
 
-/// Takes a key from a variable or a file, which is made where it is missing.
+/// Takes a key from a variable or a file, which is created if it is missing.
 pub(super) fn load_key(variable: &str, path: &Path) -> Result<Loaded, KeyringError> {
     let given = std::env::var(variable).unwrap_or_default();
     if !given.is_empty() {
@@ -174,7 +174,7 @@ fn create(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
         private.recursive(true).mode(0o700);
         private.create(folder).map_err(failed)?;
     }
-    // Written aside and linked into place, so that nobody ever reads half a key.
+    // Written aside and linked into place, so that no process ever reads half a key.
     let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
     let mut file = fs::OpenOptions::new()
         .write(true)

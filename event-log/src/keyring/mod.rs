@@ -1,4 +1,4 @@
-//! Keys of the installation: what is derived from the master key, and the key of access tokens.
+//! Keys of the installation: those derived from the master key, and the key of access tokens.
 
 mod files;
 
@@ -24,10 +24,10 @@ pub enum KeyringError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// What was given is not 32 bytes in base64.
+    /// The given key is not 32 bytes in base64.
     #[error("{0} must be 32 bytes in base64")]
     Malformed(String),
     /// The system gives no random bytes.
@@ -38,9 +38,9 @@ pub enum KeyringError {
 /// Keys for hashing values into subjects and receipts, for wrapping owners' keys and for signing
 /// access tokens.
 ///
-/// Whoever holds the master key can undo every sealing; whoever loses it has lost all that was
-/// sealed, and the names of subjects made from values. The key of access tokens stands apart, so
-/// that it can be changed: then everybody signs in again, and nothing is lost.
+/// The holder of the master key can undo every sealing. Losing it loses all that was sealed, and
+/// the names of subjects made from values. The key of access tokens is separate, so that it can be
+/// changed: then everybody signs in again, and nothing is lost.
 #[derive(Clone)]
 pub struct Keyring {
     names: Arc<(hmac::Key, [u8; KEY_BYTES])>,
@@ -51,10 +51,10 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from
-    /// `<home>/secrets/master.key`, and the key of access tokens from `WAYPOST_TOKEN_KEY` or
-    /// `<home>/secrets/token.key`. The files are made at the first start with mode 0600; others
-    /// that `WAYPOST_MASTER_KEY_FILE` and `WAYPOST_TOKEN_KEY_FILE` name have to be there.
+    /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from `<home>/secrets/master.key`,
+    /// and the key of access tokens from `WAYPOST_TOKEN_KEY` or `<home>/secrets/token.key`. The
+    /// files are created at the first start with mode 0600. Files that `WAYPOST_MASTER_KEY_FILE`
+    /// and `WAYPOST_TOKEN_KEY_FILE` name must exist.
     pub fn load(home: &Path) -> Result<Self, KeyringError> {
         let secrets = home.join("secrets");
         let master = load_key("WAYPOST_MASTER_KEY", &secrets.join("master.key"))?;
@@ -66,7 +66,7 @@ impl Keyring {
         })
     }
 
-    /// What the file holds by now that the master key was read from; `None` where there is none.
+    /// The current content of the file that the master key was read from; `None` if there is none.
     pub(crate) fn read_again(&self) -> Option<Self> {
         let master = files::read(self.file.as_deref()?).ok()?;
         Some(Self {
@@ -100,7 +100,7 @@ impl Keyring {
         let mut context = hmac::Context::with_key(&self.names.0);
         context.update(purpose.as_bytes());
         for part in parts {
-            // Lengths keep `ab`+`c` apart from `a`+`bc`.
+            // Lengths distinguish `ab`+`c` from `a`+`bc`.
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
         }
@@ -136,14 +136,14 @@ impl Keyring {
     }
 
     /// The delivery of an event to an endpoint: the same name over all attempts, restarts and
-    /// replays, so that a receiver can tell what it has had.
+    /// replays, so that a receiver can recognise what it has had.
     pub fn delivery_id(&self, webhook: &WebhookId, event: EventId) -> DeliveryId {
         let parts: [&[u8]; 2] = [webhook.as_str().as_bytes(), event.0.as_bytes()];
         DeliveryId::from(format!("msg_{}", self.keyed_hash("delivery", &parts)))
     }
 
-    /// The same, but with what another keyring makes names with: a master key that took another's
-    /// place goes on finding what was named before.
+    /// The same, but with another keyring's key for names: a master key that replaced another still
+    /// finds what was named before.
     pub(crate) fn with_names(&self, key: &[u8; KEY_BYTES]) -> Self {
         Self {
             names: names(*key),

@@ -1,7 +1,7 @@
-//! What each party asks for as a rule.
+//! What each party usually asks for.
 //!
-//! A tenant that always writes seven hundred messages a second is told from one that takes all it
-//! can get by what happens when they are held back: the first had never been before.
+//! A tenant that always writes seven hundred messages a second is distinguished from one that takes
+//! all it can get by what happens when they are held back: the first had never been before.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use tokio::time::Instant;
 
 use crate::party::Party;
 
-/// Over so many seconds a habit is formed.
+/// Seconds over which a habit forms.
 const FORMED: f64 = 10.0;
-/// Over so many seconds of being held back it is lost.
+/// Seconds of being held back over which it is lost.
 const LOST: f64 = 0.5;
-/// Whoever asks for what it always did may have half as much again, to make good what it could not
-/// ask for while the log stood still.
+/// A party that asks for what it always did may have half as much again, to make up for what it
+/// could not ask for while the log stood still.
 const MORE: f64 = 1.5;
-/// A habit gives at most so many times the least pace.
+/// A habit gives at most this many times the least pace.
 const MOST: f64 = 4.0;
-/// How often, in seconds, those are forgotten who ask for too little to be concerned.
+/// How often, in seconds, parties are forgotten that ask for too little to matter.
 const FORGETTING: f64 = 1.0;
 
-/// What parties ask for in a second, of those who ask for something worth noting.
+/// What parties ask for per second, of those that ask for enough to matter.
 pub(super) struct Habits {
     least: f64,
     of: HashMap<Party, Habit>,
@@ -30,7 +30,7 @@ pub(super) struct Habits {
 
 #[derive(Clone, Copy)]
 struct Habit {
-    /// A second.
+    /// Per second.
     amount: f64,
     at: Instant,
 }
@@ -52,7 +52,7 @@ impl Habits {
         }
     }
 
-    /// The pace that a party has by its habit, however slow the log is.
+    /// The pace that a party's habit gives it, however slow the log is.
     pub(super) fn pace(&self, party: Party) -> f64 {
         let habit = self.of.get(&party).map_or(0.0, |habit| habit.amount);
         (habit * MORE).clamp(self.least, self.least * MOST)
@@ -81,7 +81,7 @@ impl Habits {
         self.of.len()
     }
 
-    /// Whoever has less by its habit than everybody has anyway needs none.
+    /// A party whose habit gives less than everybody has anyway needs none.
     fn forget(&mut self, now: Instant) {
         let due = |at: Instant| now.duration_since(at).as_secs_f64() >= FORGETTING;
         if self.forgot.is_some_and(|at| !due(at)) {

@@ -8,7 +8,7 @@ const MS: Duration = Duration::from_millis(1);
 const TICK: Duration = Duration::from_millis(10);
 const SLOW: Duration = Duration::from_millis(20);
 
-/// A state in a time of its own.
+/// A state with its own clock.
 struct Time {
     state: State,
     now: Instant,
@@ -22,7 +22,7 @@ impl Time {
         }
     }
 
-    /// Lets so many times ten milliseconds pass, in which the server answers once each.
+    /// Lets `times` times ten milliseconds pass; the server answers once in each.
     fn pass(&mut self, times: u32, answer: Duration) {
         for _ in 0..times {
             self.now += TICK;
@@ -30,7 +30,7 @@ impl Time {
         }
     }
 
-    /// Writes messages one by one as far as admitted, and says how many.
+    /// Writes messages one by one as far as admitted; returns how many.
     fn write(&mut self, party: Party, most: u64) -> u64 {
         let mut written = 0;
         while written < most && self.state.admits(Asked::Messages, party, self.now) {
@@ -40,7 +40,7 @@ impl Time {
         written
     }
 
-    /// What each of some parties writes within seconds that wants so many each ten milliseconds.
+    /// What each party writes in `seconds` if it wants this many messages every ten milliseconds.
     fn run<const N: usize>(
         &mut self,
         seconds: u32,
@@ -93,7 +93,7 @@ fn what_could_not_be_asked_for_in_a_stall_is_made_good() {
     let mut time = slow_log();
     time.run(20, [(A, 5), (B, 1), (Party(3), 1_000)], SLOW);
     time.pass(60, SLOW);
-    // What gathered in the six tenths of a second comes at once, and then as ever.
+    // What gathered in the six tenths of a second is written at once, then the usual pace.
     let mut waiting = 300;
     let mut passed = 0;
     while waiting > 0 {
@@ -110,7 +110,7 @@ fn what_could_not_be_asked_for_in_a_stall_is_made_good() {
 #[test]
 fn those_who_all_ask_for_much_are_not_held_back() {
     let mut time = slow_log();
-    // Whoever comes first asks for little at first.
+    // The first party asks for little at first.
     time.run(3, [(A, 500), (B, 500)], SLOW);
     let written = time.run(1, [(A, 500), (B, 500)], SLOW);
     assert_eq!(written, [50_000, 50_000]);

@@ -1,8 +1,8 @@
-//! What one copy of a stream has.
+//! Reading from one copy (replica) of a stream.
 //!
 //! Any of the servers that keep a stream may answer a direct get, and none of them knows how much
-//! it lacks: what it does not find may be there all the same. So these answers go no further than
-//! [`super`], which asks the leader before it says that something is not there.
+//! it lacks: what it does not find may still exist. So these answers go no further than [`super`],
+//! which asks the leader before it says that something does not exist.
 
 use async_nats::{Client, HeaderMap, Message, Request, StatusCode, Subject, Subscriber};
 use futures::StreamExt as _;
@@ -13,25 +13,25 @@ use crate::{ReadError, connection};
 
 /// The status of the empty message that ends a batched get's answers.
 const END_OF_BATCH: u16 = 204;
-/// Says which message of the same batched get was sent before; 0 for none.
+/// Which message of the same batched get was sent before; 0 for none.
 const SENT_BEFORE: &str = "Nats-Last-Sequence";
-/// Says how many messages a batched get has left out.
+/// How many messages a batched get has left out.
 const LEFT_OUT: &str = "Nats-Num-Pending";
-/// Says how far the copy had come that looked for last messages.
+/// How far the copy had come when it searched for last messages.
 const UP_TO: &str = "Nats-UpTo-Sequence";
 
-/// Some messages that a copy has.
+/// Messages found in a copy.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) messages: Vec<Stored>,
     /// Whether it has more: the answer was cut.
     pub(super) more: bool,
-    /// How far it had come, where last messages were found.
+    /// How far it had come, if last messages were searched.
     pub(super) up_to: Option<u64>,
 }
 
 impl Found {
-    /// Takes in the next answer; says whether it was the last.
+    /// Adds the next answer; returns whether it was the last.
     fn is_ended_by(&mut self, message: Message) -> Result<bool, ReadError> {
         let said = |name| {
             let headers = message.headers.as_ref();
@@ -57,11 +57,11 @@ impl Found {
     }
 }
 
-/// Asks whichever copy is nearest.
+/// Asks the nearest copy.
 #[derive(Clone)]
 pub(super) struct Copies {
     client: Client,
-    /// Where the servers take direct gets for the stream.
+    /// The subject on which the servers take direct gets for the stream.
     direct: String,
     pub(super) patience: Patience,
 }
@@ -88,7 +88,7 @@ impl Copies {
     }
 
     /// Collects a batched get's answers up to the empty message that ends them. Each names the one
-    /// before it, so that none is missed that was lost on the way.
+    /// before it, so that a lost one is noticed.
     pub(super) async fn many(&self, query: &Value) -> Result<Found, ReadError> {
         self.check()?;
         let patience = self.patience;

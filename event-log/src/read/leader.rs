@@ -1,5 +1,5 @@
-//! What the leader of a stream has, which takes all that is written: what it does not find is not
-//! there.
+//! Reading from the leader of a stream, which receives every write: what it does not find does not
+//! exist.
 
 use std::future::Future;
 
@@ -18,7 +18,7 @@ pub(super) struct Leader {
     pub(super) patience: Patience,
 }
 
-/// A message with the time at which the leader took it.
+/// A message with the time at which the leader stored it.
 pub(super) struct Taken {
     pub(super) stored: Stored,
     pub(super) at: DateTime<Utc>,
@@ -42,7 +42,7 @@ impl Leader {
         }
     }
 
-    /// The first message on a subject, which may have wildcards, behind a sequence.
+    /// The first message after a sequence on a subject, which may have wildcards.
     pub(super) async fn first_after(
         &self,
         subject: &str,

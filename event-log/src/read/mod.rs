@@ -1,7 +1,7 @@
 //! Reading a stream.
 //!
-//! What is there is read from whichever copy is nearest, in one round trip. That something is not
-//! there is the leader's to say: a copy may not have heard of it yet ([`copy`]).
+//! What exists is read from the nearest copy, in one round trip. Only the leader can say that
+//! something does not exist: a copy may not have received it yet ([`copy`]).
 
 mod copy;
 mod leader;
@@ -25,24 +25,24 @@ use crate::envelope::event_id;
 use crate::streams::LogStream;
 use crate::{EventLog, ReadError, envelope};
 
-/// Messages a batched get answers at most.
+/// Most messages in the answer to a batched get.
 pub(crate) const BATCH: usize = 1_000;
-/// About how many bytes it answers at most.
+/// Most bytes in it, approximately.
 pub(crate) const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// How long a copy that lags is let be before it is asked again, and after which time its leader is
-/// asked instead, which answers one message at a time.
+/// How long to wait before asking a lagging copy again, and after which time to ask its leader
+/// instead, which answers one message at a time.
 const LAG: Duration = Duration::from_millis(2);
 const CATCHING_UP: Duration = Duration::from_millis(50);
-/// Where the leader cannot be asked in the copy's stead, it is given up after this time.
+/// If the leader cannot be asked instead of the copy, the read fails after this time.
 const LAGGING: Duration = Duration::from_millis(1_500);
 
-/// Subjects that are asked about side by side.
+/// Subjects looked up concurrently.
 const SIDE_BY_SIDE: usize = 32;
 
 /// Everything in a stream.
 pub(crate) const ALL: &str = ">";
 
-/// A message as it stands in a stream.
+/// A message as stored in a stream.
 pub(crate) struct Stored {
     pub(crate) subject: Subject,
     pub(crate) sequence: u64,
@@ -52,26 +52,26 @@ pub(crate) struct Stored {
 
 /// Some messages in order.
 pub(crate) struct Found {
-    /// None only where there are none.
+    /// Empty only if there are none.
     pub(crate) messages: Vec<Stored>,
-    /// Whether nothing stood behind the last of them when it was asked for.
+    /// Whether nothing followed the last of them when it was requested.
     pub(crate) is_complete: bool,
 }
 
-/// From where on a subject is read.
+/// Where to start reading on a subject.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// Behind a sequence.
+    /// After a sequence.
     After(u64),
-    /// What the stream took up since a time by its own clock.
+    /// With what the stream stored since a time by its own clock.
     Since(DateTime<Utc>),
 }
 
-/// How much is read at a time.
+/// How much to read at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct Most {
     pub(crate) messages: usize,
-    /// About so many, and at least one message.
+    /// Approximate, and at least one message.
     pub(crate) bytes: usize,
 }
 
@@ -83,7 +83,7 @@ impl Most {
     };
 }
 
-/// Where an event stands.
+/// The place of an event.
 pub(crate) struct LastEvent {
     pub(crate) sequence: u64,
     pub(crate) id: Option<EventId>,
@@ -109,12 +109,12 @@ impl StreamReader {
         }
     }
 
-    /// The same for one who waits for as long as it takes.
+    /// The same for a caller that waits as long as it takes.
     pub(crate) fn patient(self) -> Self {
         self.with(Patience::LONG)
     }
 
-    /// The same for one who waits so long for an answer.
+    /// The same with this timeout for an answer.
     pub(crate) fn with(mut self, patience: Patience) -> Self {
         self.copies.patience = patience;
         self.leader.patience = patience;
@@ -154,7 +154,7 @@ impl StreamReader {
         self.copies.one(&json!({ "last_by_subj": subject })).await
     }
 
-    /// The first message on a subject behind a sequence, as the leader has it.
+    /// The first message on a subject after a sequence, as the leader has it.
     pub(crate) async fn first_after(
         &self,
         subject: &str,
@@ -163,8 +163,8 @@ impl StreamReader {
         self.leader.first_after(subject, sequence).await
     }
 
-    /// Whether the leader has nothing behind `after` and up to `end` that one of these filters lets
-    /// through; no filters let everything through.
+    /// Whether the leader has nothing after `after` and up to `end` that matches one of these
+    /// filters. Without filters, everything matches.
     pub(crate) async fn has_none_between(
         &self,
         filters: &[String],
@@ -191,17 +191,17 @@ impl StreamReader {
         Ok(self.leader.get(sequence).await?.is_some())
     }
 
-    /// How the stream stands with its leader.
+    /// The state of the stream at its leader.
     pub(crate) async fn state(&self) -> Result<State, ReadError> {
         Ok(self.info().await?.state)
     }
 
-    /// The same, with how it is set up.
+    /// The same, with its configuration.
     pub(crate) async fn info(&self) -> Result<Info, ReadError> {
         self.leader.info().await
     }
 
-    /// Messages on a subject, which may have wildcards, from `start` on.
+    /// Reads messages on a subject, which may have wildcards, from `start` on.
     pub(crate) async fn read(
         &self,
         subject: &str,
@@ -242,8 +242,8 @@ impl StreamReader {
         }
     }
 
-    /// Whether the leader has nothing on a subject behind `last`, or from `start` on where nothing
-    /// was found.
+    /// Whether the leader has nothing on a subject after `last`, or from `start` on if nothing was
+    /// found.
     async fn is_all(
         &self,
         subject: &str,
@@ -257,7 +257,7 @@ impl StreamReader {
             Start::After(sequence) => Some(sequence),
             Start::Since(_) => None,
         });
-        // Asked of one subject, the server finds its last message sooner than that there is none.
+        // For one subject, the server finds the last message sooner than that none follows.
         if let (Some(after), true) = (after, has_wildcards(subject)) {
             return Ok(self.leader.first_after(subject, after).await?.is_none());
         }
@@ -269,7 +269,7 @@ impl StreamReader {
         }))
     }
 
-    /// Where the last event of each subject stands that has any.
+    /// The place of the last event of each subject that has any.
     pub(crate) async fn last_places(
         &self,
         subjects: &[Subject],
@@ -305,7 +305,7 @@ impl StreamReader {
         let mut missing: HashSet<&str> = subjects.iter().map(Subject::as_str).collect();
         let mut lasts = Vec::with_capacity(subjects.len());
         loop {
-            // Asked for what the leader had last, a copy says how far it has come.
+            // Asked for the leader's last message, a copy reports how far it has come.
             let witnessed = witness.iter().map(|witness| witness.subject.as_str());
             let wanted: HashSet<&str> = missing.iter().copied().chain(witnessed).collect();
             let query = json!({

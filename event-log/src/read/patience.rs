@@ -10,11 +10,11 @@ use tokio::time::{Instant, timeout};
 use super::silence;
 use crate::{ReadError, connection};
 
-/// The server goes on with what it was asked whether or not somebody still waits. On a machine
-/// that is too busy, those who ask again instead of waiting leave it no time for anything else.
+/// The server continues with a request whether or not the caller still waits. On a machine that is
+/// too busy, callers that ask again instead of waiting leave it no time for anything else.
 const OF_FOLLOWERS: Duration = Duration::from_secs(30);
-/// How often one who waits for long looks whether the connection is still the one it asked on:
-/// what was asked on another is never answered.
+/// How often a long wait checks whether the connection is still the one it asked on: a request on
+/// another one is never answered.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// How long the server may be silent.
@@ -22,10 +22,10 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Patience(Duration);
 
 impl Patience {
-    /// That of those who follow the log, for whom nobody waits by the second.
+    /// That of followers of the log, for which nobody waits by the second.
     pub(crate) const LONG: Self = Self(OF_FOLLOWERS);
 
-    /// That of those who have promised an answer within a time.
+    /// That of callers that have promised an answer within a time.
     pub(crate) fn of(time: Duration) -> Self {
         Self(time)
     }
@@ -36,7 +36,7 @@ impl Patience {
         client: &Client,
         answer: impl Future<Output = T>,
     ) -> impl Future<Output = Result<T, ReadError>> {
-        // Inline, it would make the future of whoever waits the larger.
+        // Inline, it would make the caller's future larger.
         let mut answer = Box::pin(answer);
         let (asked, connects) = (Instant::now(), connects(client));
         async move {

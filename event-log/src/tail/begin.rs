@@ -16,8 +16,8 @@ use crate::way::{Way, Whose};
 use crate::{EventLog, ReadError};
 
 impl EventLog {
-    /// Follows a stream of the log from behind the sequence `after` (0: from the first event);
-    /// only the events of some kinds of aggregate where `only` names any.
+    /// Follows a stream of the log after the sequence `after` (0: from the first event); only the
+    /// events of some kinds of aggregate if `only` names any.
     pub async fn tail(
         &self,
         log: Log,
@@ -40,14 +40,14 @@ impl EventLog {
         Ok(tail)
     }
 
-    /// A tail of a whole stream that asks the server only once something is waited for.
+    /// A tail of a whole stream that asks the server only once something is awaited.
     pub(crate) fn tail_later(&self, log: Log, after: Mark) -> Tail {
         let way = Way::of_this_program(self);
         Tail::behind(self, way, log, Vec::new(), after)
     }
 
-    /// Follows a stream of the log for somebody outside, from behind `after`: over the connection
-    /// of such readers, and little ahead of what is taken.
+    /// Follows a stream of the log for an outside reader, after `after`: over the connection of
+    /// such readers, and little ahead of what is taken.
     pub async fn read_for(
         &self,
         log: Log,
@@ -96,7 +96,7 @@ impl EventLog {
 }
 
 impl Tail {
-    /// What waits behind `after` is not known yet; it is taken for something.
+    /// How much waits after `after` is not known yet; at least one event is assumed.
     fn behind(log: &EventLog, way: Way, feed: Log, filters: Vec<String>, after: Mark) -> Self {
         Self {
             way,

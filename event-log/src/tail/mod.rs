@@ -1,4 +1,4 @@
-//! Following the log: in order, without gaps, over every restart of the server.
+//! Following the log: in order, without gaps, across every restart of the server.
 
 mod begin;
 mod past;
@@ -22,11 +22,11 @@ use crate::streams::LogStream;
 use crate::way::Way;
 use crate::{ReadError, TailError, envelope};
 
-/// How long a copy that should bring something may bring nothing before its leader is asked whether
-/// there is more.
+/// How long a copy that should deliver something may deliver nothing before its leader is asked
+/// whether there is more.
 const LAG: Duration = Duration::from_millis(200);
-/// How long it may bring nothing although there is, before another one is tried: it may have lost
-/// touch with the leader for good.
+/// How long it may deliver nothing although there is more, before another one is tried: it may have
+/// lost touch with the leader for good.
 const STALLED: Duration = Duration::from_secs(5);
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
@@ -35,33 +35,33 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 pub struct Tail {
     way: Way,
     stream: LogStream,
-    /// Where it is told what was taken.
+    /// Where taken events are reported.
     shared: Arc<SharedStream>,
     filters: Vec<String>,
-    /// What is to be taken before anything is asked of the server here.
+    /// Past events to take before anything is asked of the server here.
     past: Option<Past>,
     /// The last event taken.
     last: Mark,
-    /// Events that wait behind it in the log, by the word of the copy that is read from.
+    /// Events that wait after it in the log, according to the copy that is read from.
     pending: u64,
     /// Where the leader's stream ended when that copy was chosen.
     end: u64,
-    /// Whether all up to there is taken. Before, the copy's word that nothing waits counts for
-    /// nothing.
+    /// Whether everything up to there is taken. Before that, the copy's report that nothing waits
+    /// does not count.
     is_sure: bool,
     source: Option<Source>,
-    /// The source on its way: kept over cancelled waits, so that a slow server is not asked anew
-    /// each time.
+    /// The source being opened: kept across cancelled waits, so that a slow server is not asked
+    /// again each time.
     opening: Option<Opening>,
-    /// The question what was deleted, kept in the same way while the gap ahead is the same.
+    /// The query for what was deleted, kept in the same way while the gap ahead is the same.
     asking: Option<Asking>,
-    /// The question whether the leader has more, kept in the same way.
+    /// The query whether the leader has more, kept in the same way.
     looking: Option<Looking>,
-    /// When something was heard last, from the source or of its leader.
+    /// When the source, or its leader, was last heard from.
     heard: Instant,
     /// Since when it is known that the source lacks something.
     lacking: Option<Instant>,
-    /// What came from the server and has not been taken yet.
+    /// Messages from the server that have not been taken yet.
     ready: VecDeque<Delivered>,
     deleted: Deleted,
     backoff: Duration,
@@ -71,38 +71,37 @@ type Opening = AbortOnDropHandle<Result<Opened, Fault>>;
 type Asking = AbortOnDropHandle<Result<Deleted, String>>;
 type Looking = AbortOnDropHandle<Result<Look, ReadError>>;
 
-/// What a look at the leader tells.
+/// The result of a look at the leader.
 struct Look {
-    /// Where its stream ends.
+    /// The end of its stream.
     end: u64,
     /// Whether it has nothing up to there.
     has_none: bool,
 }
 
-/// What came of waiting.
+/// The result of waiting.
 enum Received {
-    /// Messages, or it is known a bit better what there is.
+    /// Messages, or better knowledge of what there is.
     Some,
-    /// Nothing more stands in the log.
+    /// The log has no more events.
     End,
 }
 
 impl Tail {
-    /// Waits for an event, then takes what is ready, up to `max` events; none of them where it
-    /// turns out meanwhile that nothing more stands in the log.
+    /// Waits for an event, then takes what is ready, up to `max` events; none of them if the log
+    /// turns out to have no more meanwhile.
     ///
-    /// Faults of the server and the connection are healed within. Cancelling the wait loses
-    /// nothing.
+    /// Recovers from faults of the server and the connection. Cancelling the wait loses nothing.
     ///
     /// # Errors
-    /// Where events are missing that nobody deleted, or those that were read stand there no more:
-    /// going on would hide a loss.
+    /// If events are missing that nobody deleted, or those that were read are no longer there:
+    /// continuing would hide a loss.
     pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
         let max = max.max(1);
         if let Some(past) = &mut self.past {
             if let Some(batch) = past.next(max).await? {
                 self.last = batch.mark();
-                // Whether anything came since it began is not known yet.
+                // It is not known yet whether anything came since it began.
                 self.pending = past.pending().max(1);
                 return Ok(batch);
             }
@@ -124,7 +123,7 @@ impl Tail {
                     return Ok(Batch::end(self.last));
                 }
                 Err(Fault::Log(error)) => {
-                    // Read again from the server next time, in case that it heals.
+                    // Read again from the server next time, in case it recovers.
                     self.forget_source();
                     return Err(error);
                 }
@@ -138,20 +137,20 @@ impl Tail {
         self.last.sequence
     }
 
-    /// Whether the log had nothing more when it was last heard of, and its leader none at some
-    /// time since this tail began; true at once for a log without matching events.
+    /// Whether the log had no more when it was last heard from, and its leader none at some time
+    /// since this tail began; true at once for a log without matching events.
     pub fn caught_up(&self) -> bool {
         self.pending == 0
     }
 
-    /// How many events waited behind the last one taken, when the server sent that; at least one
-    /// as long as it is not sure that there are none.
+    /// How many events waited after the last one taken, when the server sent it; at least one while
+    /// it is not certain that there are none.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
-    /// Waits for messages and moves them to `ready`. There is no other wait between the server's
-    /// message and its place in `ready`, so a cancelled wait loses none.
+    /// Waits for messages and moves them to `ready`. There is no other wait between receiving a
+    /// message and adding it to `ready`, so a cancelled wait loses none.
     async fn receive(&mut self, max: usize) -> Result<Received, Fault> {
         if self.source.is_none() {
             let was_behind = !self.caught_up();
@@ -196,9 +195,9 @@ impl Tail {
         Ok(Received::Some)
     }
 
-    /// Finds out whether more stands in the log than has come. What the server said that waits may
-    /// have been erased since; and a copy that said that nothing waits (`all_came`) may have heard
-    /// of nothing more.
+    /// Finds out whether the log has more than has arrived. Events that the server reported as
+    /// waiting may have been erased since. A copy that reported that nothing waits (`all_came`) may
+    /// not have received more.
     async fn miss(&mut self, all_came: bool) -> Result<Received, Fault> {
         let (reader, filters) = (self.way.reader(&self.stream), &self.filters);
         let (after, end) = (self.last.sequence, (!self.is_sure).then_some(self.end));
@@ -236,7 +235,7 @@ impl Tail {
         Ok(Received::Some)
     }
 
-    /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
+    /// Takes what is ready up to a gap, which [`Tail::pass_gap`] checks first.
     fn take(&mut self, max: usize) -> Option<Batch> {
         let mut items = Vec::with_capacity(self.ready.len().min(max));
         let (mut taken, mut bytes) = (0, 0);
@@ -264,7 +263,7 @@ impl Tail {
         })
     }
 
-    /// A filter leaves gaps by its nature; without one, sequences follow each other.
+    /// A filter leaves gaps by nature; without one, sequences are consecutive.
     fn gap_ahead(&self) -> bool {
         let next = self.ready.front().map(|delivered| delivered.sequence);
         self.filters.is_empty()
@@ -312,7 +311,7 @@ impl Tail {
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
     }
 
-    /// What is ready but not taken comes again from a new source.
+    /// What is ready but not taken is delivered again by a new source.
     fn forget_source(&mut self) {
         self.source = None;
         self.asking = None;
@@ -320,7 +319,7 @@ impl Tail {
         self.ready.clear();
     }
 
-    /// Waits for a source where there is none.
+    /// Waits for a source if there is none.
     async fn open(&mut self) -> Result<(), Fault> {
         if self.opening.is_none() {
             let opening = tokio::spawn(self.opening());

@@ -1,8 +1,8 @@
-//! What stands in the log when a tail of several kinds of aggregate begins.
+//! Events already in the log when a tail of several kinds of aggregate begins.
 //!
-//! For a consumer that is filtered by several subjects the server looks through all subjects of a
-//! block at each step: 5,000 events a second, where a consumer of one subject brings 150,000. So
-//! the past is read kind by kind and put in order here; only what follows comes by one consumer.
+//! For a consumer that is filtered by several subjects the server searches all subjects of a block
+//! at each step: 5,000 events a second, where a consumer of one subject delivers 150,000. So the
+//! past is read kind by kind and put in order here; only what follows comes from one consumer.
 
 use std::collections::VecDeque;
 
@@ -21,9 +21,9 @@ pub(super) struct Past {
 
 struct Kind {
     tail: Tail,
-    /// What it has brought and nobody has taken.
+    /// Events that it delivered and that have not been taken.
     waiting: VecDeque<Item>,
-    /// About how many bytes each of them had on the way.
+    /// Approximate bytes of each of them in transit.
     bytes: usize,
 }
 
@@ -34,7 +34,7 @@ impl Past {
         after: u64,
         kinds: &[AggregateType],
     ) -> Result<Self, ReadError> {
-        // Before the tails begin, so that each knows all up to there.
+        // Before the tails begin, so that each covers everything up to there.
         let end = log.end(stream).await?.sequence();
         let mut past = Self {
             kinds: Vec::with_capacity(kinds.len()),
@@ -57,13 +57,13 @@ impl Past {
         self.kinds.is_empty()
     }
 
-    /// How many events wait, by the word of the server.
+    /// How many events wait, according to the server.
     pub(super) fn pending(&self) -> u64 {
         let waiting = |kind: &Kind| kind.tail.pending() + kind.waiting.len() as u64;
         self.kinds.iter().map(waiting).sum()
     }
 
-    /// Waits for what comes next and takes up to `max` events of it; none where there are no more.
+    /// Waits for what comes next and takes up to `max` events of it; `None` if there are no more.
     /// Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self, max: usize) -> Result<Option<Batch>, TailError> {
         while !self.is_over() {
@@ -81,8 +81,8 @@ impl Past {
         Ok(None)
     }
 
-    /// Takes what stands first, for as long as every kind has something waiting: the next of one
-    /// that has not may stand before all others.
+    /// Takes the earliest events as long as every kind has some waiting: the next of a kind that
+    /// has none may precede all others.
     fn take(&mut self, max: usize) -> Option<Batch> {
         let mut batch = Batch::end(Mark::default());
         batch.caught_up = false;
@@ -99,7 +99,7 @@ impl Past {
         (!batch.items.is_empty()).then_some(batch)
     }
 
-    /// The kind whose next event stands before those of all others, where each has one.
+    /// The kind whose next event precedes those of all others, if each has one.
     fn first(&mut self) -> Option<&mut Kind> {
         let next = |kind: &Kind| kind.waiting.front().map_or(0, Item::sequence);
         let kinds = self.kinds.iter_mut();

@@ -17,21 +17,20 @@ use crate::way::Way;
 use crate::{ReadError, TailError, connection};
 
 const EXPIRES: Duration = Duration::from_secs(20);
-/// A consumer that nobody reads is dropped by the server after this time, where nobody has said that
-/// it is done with.
+/// The server drops a consumer that nobody reads after this time, unless it was deleted before.
 const ABANDONED: Duration = Duration::from_mins(1);
 
 /// A source, and what waits in it.
 pub(super) struct Opened {
     pub(super) source: Source,
     pub(super) pending: u64,
-    /// Where the leader's stream ended before; 0 where there are no copies.
+    /// Where the leader's stream ended before; 0 if there are no copies.
     pub(super) end: u64,
-    /// Whether nothing up to there waits behind what was taken.
+    /// Whether nothing up to there follows what was taken.
     pub(super) is_sure: bool,
 }
 
-/// The server's side of a tail, made anew after every fault.
+/// The server's side of a tail, recreated after every fault.
 pub(super) struct Source {
     pub(super) messages: Messages,
     /// The consumer's own count, which has no gap even where the filter leaves events out.
@@ -39,7 +38,7 @@ pub(super) struct Source {
     _consumer: Consumer,
 }
 
-/// A consumer at the server, or one that may be there: whoever has done with it has it dropped.
+/// A consumer at the server, or one that may exist. Dropping this value deletes it.
 struct Consumer {
     client: Client,
     stream: String,
@@ -66,29 +65,29 @@ impl Drop for Consumer {
         }
         let (client, stream, name) = (self.client.clone(), &self.stream, &self.name);
         let subject = format!("$JS.API.CONSUMER.DELETE.{stream}.{name}");
-        // Nobody needs the answer: what is not heard the server drops by itself.
+        // No answer is needed: if this is lost, the server drops the consumer itself.
         runtime.spawn(async move { client.publish(subject, Bytes::new()).await });
     }
 }
 
-/// Why nothing comes.
+/// Why nothing arrives.
 pub(super) enum Fault {
-    /// Something is not as it should be in the log.
+    /// Something in the log is not as it should be.
     Log(TailError),
     /// The server does not answer.
     Server(String),
 }
 
-/// One message, with what the server says around it.
+/// One message, with the server's information about it.
 pub(super) struct Delivered {
     pub(super) message: Message,
     pub(super) sequence: u64,
-    /// Events that wait behind it.
+    /// Events that wait after it.
     pub(super) pending: u64,
 }
 
-/// Makes a consumer of what stands behind `last`, on whichever copy the server chooses; says how
-/// many events that copy has there, and whether the leader agrees where it has none.
+/// Creates a consumer of what follows `last`, on any copy that the server chooses. Returns how many
+/// events that copy has there, and whether the leader agrees if it has none.
 pub(super) async fn open(
     way: Way,
     stream: LogStream,

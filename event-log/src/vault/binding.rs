@@ -1,4 +1,5 @@
-//! What a sealed value is bound to: whose it is, in which field, of what. It opens nowhere else.
+//! What a sealed value is bound to: its owner, its field, and what has that field. It opens nowhere
+//! else.
 
 use chrono::{DateTime, Utc};
 use schemas::circle::CircleOwner;
@@ -7,7 +8,7 @@ use schemas::{AccountId, CircleId, Event, OrgId, PlaceId, Sealed, SosId, Webhook
 use super::Owner;
 
 /// A field that holds a sealed value, and what it belongs to. Events that repeat a value of one
-/// thing, such as those of one call for help, are one place.
+/// thing, such as those of one call for help, share a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// A person's name.
@@ -16,17 +17,17 @@ pub enum Binding {
     Email(AccountId),
     /// The hash of a person's password.
     Password(AccountId),
-    /// The address that an invite of this id went to, under the account that it would open.
+    /// The address that the invite with this id went to, under the account that it would open.
     Invited(AccountId, String),
     /// A number that a person has named.
     NamedPhone(AccountId),
-    /// A number that a person has shown to hold.
+    /// A number that a person has shown to be theirs.
     VerifiedPhone(AccountId),
-    /// Where a person was at a time.
+    /// A person's position at a time.
     Position(AccountId, DateTime<Utc>),
-    /// What the place is called that a person came to or went from.
+    /// The name of the place that a person came to or left.
     Crossing {
-        /// Who.
+        /// The person.
         account: AccountId,
         /// The circle that watches the place.
         circle: CircleId,
@@ -35,20 +36,20 @@ pub enum Binding {
         /// When it was.
         at: DateTime<Utc>,
     },
-    /// Where and why a person called for help.
+    /// Place and reason of a person's call for help.
     CallForHelp(AccountId, SosId),
     /// The name of somebody's circle.
     CircleName(CircleOwner, CircleId),
-    /// What a circle watches, by whoever named it.
+    /// What a circle watches, under the account that named it.
     WatchedPlace(AccountId, PlaceId),
-    /// What an endpoint's deliveries are signed with.
+    /// The secret that signs an endpoint's deliveries.
     WebhookSecret(OrgId, WebhookId),
-    /// An organization's secret of a name.
+    /// An organization's secret with this name.
     Secret(OrgId, String),
 }
 
 impl Binding {
-    /// What is personal in a public event, and where it stands; see [`Event::personal`].
+    /// The personal part of a public event, and its binding; see [`Event::personal`].
     pub fn of_personal(event: &Event) -> Option<(Self, &Sealed)> {
         let binding = match event {
             Event::LocationUpdated(data) => Self::Position(data.user_id, data.recorded_at),
@@ -67,7 +68,7 @@ impl Binding {
         event.personal().map(|(_, sealed)| (binding, sealed))
     }
 
-    /// Whose key it is sealed under.
+    /// The owner whose key it is sealed under.
     pub fn owner(&self) -> Owner {
         match self {
             Self::Name(account)
@@ -87,8 +88,8 @@ impl Binding {
         }
     }
 
-    /// What a text is bound to under the key of the owner of this `name`: no two bindings have the
-    /// same. Texts that are in the log were bound to it, so it never changes.
+    /// What a text is bound to under the key of the owner with this `name`: it differs between any
+    /// two bindings. Texts in the log were bound to it, so it never changes.
     pub(super) fn bound_to(&self, name: &str) -> String {
         let time = |at: &DateTime<Utc>| at.timestamp_micros().to_string();
         let (field, of) = match self {

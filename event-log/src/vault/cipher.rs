@@ -1,4 +1,4 @@
-//! Encryption: ChaCha20-Poly1305, bound to whose key it is so that a text opens nowhere else.
+//! Encryption: ChaCha20-Poly1305, bound to the key's owner so that a text opens nowhere else.
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
@@ -16,7 +16,7 @@ pub(super) fn key(bytes: &[u8; KEY_BYTES]) -> Key {
     LessSafeKey::new(unbound.expect("a key of 32 bytes"))
 }
 
-/// A name of a key that tells nothing else about it.
+/// A name of a key that reveals nothing else about it.
 pub(super) fn mark(bytes: &[u8; KEY_BYTES]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, bytes);
     let tag = hmac::sign(&key, b"waypost wrapping mark 1");

@@ -1,4 +1,4 @@
-//! Owners' keys: each made at its first use, kept wrapped in a bucket, held in memory for a while.
+//! Owners' keys: created at first use, kept wrapped in a bucket, held in memory for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -16,7 +16,7 @@ use crate::{Bucket, Error, Keyring, LogSettings, connection, streams};
 
 const BUCKET: &str = "KEYS";
 
-/// How soon a process hears of a new master key, at the latest.
+/// Within this time, a process notices a new master key.
 const LOOKS: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct Shared {
     cache: RwLock<Cache>,
 }
 
-/// What a master key opens.
+/// The keyring and the ring that a master key opens.
 pub(crate) struct Opened {
     /// With the names of the installation's first master key.
     pub(crate) keyring: Keyring,
@@ -41,8 +41,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Finds out what a master key opens, before anything is made: where another was rotated in,
-    /// it is nothing.
+    /// Finds out what a master key opens, before anything is created: nothing, if another one has
+    /// replaced it.
     pub(crate) async fn by(
         context: &Context,
         settings: &LogSettings,
@@ -100,7 +100,7 @@ impl Keys {
         &self.shared.context
     }
 
-    /// What names are made with.
+    /// The key that names are made with.
     pub(super) fn names(&self) -> &[u8; cipher::KEY_BYTES] {
         self.shared.keyring.names_key()
     }
@@ -110,7 +110,7 @@ impl Keys {
         ring.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys that wrap, as the bucket's records have them now.
+    /// The wrapping keys, as currently recorded in the bucket.
     pub(super) async fn renewed_ring(&self) -> Result<Arc<Ring>, VaultError> {
         let known = self.ring();
         let (bucket, keyring) = (&self.shared.bucket, &self.shared.keyring);
@@ -150,7 +150,7 @@ impl Keys {
         };
         let bytes = match self.ring().unwrap(&name, &wrapped) {
             Some((bytes, _)) => bytes,
-            // Wrapped by a master key that this process has not heard of, or changed.
+            // Wrapped by a master key that this process does not know yet, or changed.
             None => self.unwrap_anew(&name, &wrapped).await?,
         };
         Ok(Some(self.remember(owner, cipher::key(&bytes))))
@@ -181,7 +181,7 @@ impl Keys {
         let wrapped = self.ring().wrap(&name, &bytes)?;
         match self.shared.bucket.create(&name, wrapped.into()).await {
             Ok(_) => Ok(self.remember(owner, cipher::key(&bytes))),
-            // Somebody else made it meanwhile: theirs is the key.
+            // Another caller created it meanwhile: theirs is the key.
             Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => {
                 self.get(owner).await?.ok_or(VaultError::Forgotten)
             }
@@ -201,7 +201,7 @@ impl Keys {
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => break,
                 Err(error) => return Err(unavailable(error)),
             };
-            // Fails as well where somebody else has just destroyed it: then it is not found.
+            // Also fails if another caller has just destroyed it: then it is not found.
             if let Err(error) = stream.delete_message(sequence).await {
                 let gone = stream.get_last_raw_message_by_subject(&subject).await;
                 if gone.is_ok_and(|message| message.sequence == sequence) {
@@ -241,8 +241,8 @@ impl Keys {
     }
 }
 
-/// Looks from time to time whether there is a new master key, so that also a process that reads
-/// nothing hears of it before the old one opens nothing any more.
+/// Checks from time to time for a new master key, so that even a process that reads nothing learns
+/// of it before the old one opens nothing any more.
 async fn look_out(shared: Weak<Shared>) {
     let mut failed = None;
     loop {
@@ -250,7 +250,7 @@ async fn look_out(shared: Weak<Shared>) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        // Where the server is away nothing changes meanwhile.
+        // Nothing changes while the server is unavailable.
         let error = Keys { shared }.renewed_ring().await.err();
         let error = error.map(|error| error.to_string());
         if let Some(error) = error.as_ref().filter(|_| error != failed) {
@@ -260,7 +260,7 @@ async fn look_out(shared: Weak<Shared>) {
     }
 }
 
-/// The stream of a key-value bucket, but for one thing: its messages can be erased.
+/// The stream of a key-value bucket, except that its messages can be erased.
 pub(crate) fn stream(settings: &LogSettings) -> Config {
     let bucket = format!("{}{BUCKET}", settings.log_prefix);
     Config {
@@ -282,9 +282,9 @@ fn unavailable(error: impl std::fmt::Display) -> VaultError {
 /// Keys held in memory.
 struct Cache {
     keys: HashMap<Owner, (Arc<Key>, Instant)>,
-    /// Owners whose key is not held any more, nor made.
+    /// Owners whose keys are no longer held or created.
     let_go: HashSet<Owner>,
-    /// How long one is held: a key that was destroyed elsewhere works here no longer.
+    /// How long one is held: after that, a key that was destroyed elsewhere no longer works here.
     held: Duration,
     swept: Instant,
 }

@@ -20,12 +20,12 @@ pub(crate) use keys::{Opened, stream as keys_stream};
 pub(crate) use ring::named_by;
 pub use rotation::{Rotation, RotationError, Stage, TellWraps};
 
-/// Stands before a text that opens for its owner at its place only.
+/// Prefix of a text that opens only for its owner and at its place.
 const SCHEME: &str = "v2.";
-/// Stands before a text from earlier times, that opens for its owner at any place.
+/// Prefix of a text from earlier versions, which opens for its owner at any place.
 const ANYWHERE: &str = "v1.";
 
-/// Whose data it is.
+/// The owner of data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// An organization: its secrets.
@@ -40,11 +40,11 @@ pub enum VaultError {
     /// The owner's key has been destroyed: nobody can read this any more.
     #[error("the owner was forgotten")]
     Forgotten,
-    /// The ciphertext does not belong to this owner and place, or was changed. It may also stem from before
-    /// its owner was forgotten, if something was sealed for the owner since.
+    /// The ciphertext does not belong to this owner and place, or was changed. It may also date
+    /// from before its owner was forgotten, if something was sealed for the owner since.
     #[error("the sealed value cannot be opened")]
     Broken,
-    /// The keys' bucket does not answer, or opens only for another master key by now.
+    /// The keys' bucket does not answer, or now opens only for another master key.
     #[error("the vault does not answer: {0}")]
     Unavailable(String),
 }
@@ -56,7 +56,7 @@ impl VaultError {
     }
 }
 
-/// Seals and unseals under owners' keys, which lie in the bucket `KEYS`, wrapped by the master
+/// Seals and unseals under owners' keys, which are kept in the bucket `KEYS`, wrapped by the master
 /// key.
 #[derive(Clone)]
 pub struct Vault {
@@ -73,7 +73,7 @@ impl Vault {
         Ok(Self { keys })
     }
 
-    /// What it is made of.
+    /// The owners' keys.
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
@@ -83,7 +83,7 @@ impl Vault {
         self.keys.bucket()
     }
 
-    /// Seals a value for where it belongs, under its owner's key, which is made at the first use.
+    /// Seals a value for its place, under its owner's key, which is created at first use.
     pub async fn seal(&self, binding: &Binding, plaintext: &str) -> Result<Sealed, VaultError> {
         let owner = binding.owner();
         let key = self.keys.get_or_make(&owner).await?;
@@ -93,15 +93,15 @@ impl Vault {
         Ok(Sealed::from_ciphertext(text))
     }
 
-    /// Reads a sealed value that belongs there.
+    /// Opens a sealed value that belongs there.
     pub async fn unseal(&self, binding: &Binding, sealed: &Sealed) -> Result<String, VaultError> {
         let owner = binding.owner();
         let key = self.keys.get(&owner).await?.ok_or(VaultError::Forgotten)?;
         open(&key, &self.keys.name(&owner), binding, sealed.ciphertext())
     }
 
-    /// Takes note that an owner is being forgotten: from now on this process holds no key of theirs
-    /// in memory and makes none.
+    /// Records that an owner is being forgotten: from now on this process holds no key of theirs in
+    /// memory and creates none.
     pub fn let_go(&self, owner: &Owner) {
         self.keys.let_go(owner);
     }
@@ -115,7 +115,7 @@ impl Vault {
     }
 }
 
-/// Opens a text of the owner of this `name`.
+/// Opens a text of the owner with this `name`.
 fn open(key: &Key, name: &str, binding: &Binding, text: &str) -> Result<String, VaultError> {
     let (bound_to, text) = if let Some(text) = text.strip_prefix(SCHEME) {
         (binding.bound_to(name), text)
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn texts_of_earlier_times_open_for_ever() {
-        // Sealed by a program of then.
+        // Sealed by an earlier version.
         let text = "v1.AAECAwQFBgcICQoLCGdc9wmzi0f8M2rOcFPxM55kIX55Kl2Srd16gQ";
         let key = cipher::key(&[5; 32]);
         for binding in [Binding::Name(AccountId(1)), Binding::Email(AccountId(1))] {

@@ -1,5 +1,5 @@
-//! The keys that owners' keys are wrapped by: that of the master key, and those of the master keys
-//! that were rotated away or take its place.
+//! The keys that wrap owners' keys: that of the master key, and those of the master keys that were
+//! rotated away or will replace it.
 //!
 //! Once a master key was rotated, the bucket holds a record for each master key that opens it,
 //! sealed by that key. Without a record a master key opens nothing.
@@ -12,24 +12,24 @@ use crate::{Bucket, Keyring};
 
 pub(super) type Bytes = [u8; KEY_BYTES];
 
-/// Stands before the names of records; no owner's name begins with it.
+/// Prefix of the names of records; no owner's name begins with it.
 pub(super) const RECORDS: &str = "master.";
-/// Records are followed from one to the next at most so often.
+/// The most records that are followed from one to the next.
 const CHAIN: usize = 100;
 
-/// What a holder of a master key needs besides it.
+/// Keys that a holder of a master key needs besides it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Record {
-    /// What names are made with: it stays what the first master key made it.
+    /// The key that names are made with: always that of the first master key.
     pub(super) names: Bytes,
-    /// Takes this one's place, while a rotation is under way.
+    /// Replaces this key, while a rotation is in progress.
     pub(super) newer: Option<Bytes>,
-    /// Those before, newest first: a process that was slow may have used one of them.
+    /// Earlier keys, newest first: a process that was slow may have used one of them.
     pub(super) older: Vec<Bytes>,
 }
 
 impl Record {
-    /// The name that the record stands under which this key opens.
+    /// The name of the record that this key opens.
     pub(super) fn name(wrapping: &Bytes) -> String {
         format!("{RECORDS}{}", cipher::mark(wrapping))
     }
@@ -77,8 +77,8 @@ impl Record {
     }
 }
 
-/// The keyring of a master key by one of these records, each with the name that it stands under;
-/// `None` where none is this master key's.
+/// The keyring of a master key according to one of these records, each with the name it is stored
+/// under; `None` if none is this master key's.
 pub(crate) fn named_by(keyring: &Keyring, records: &[(String, Vec<u8>)]) -> Option<Keyring> {
     let wrapping = keyring.wrapping_key();
     let name = Record::name(wrapping);
@@ -93,11 +93,11 @@ pub(crate) fn named_by(keyring: &Keyring, records: &[(String, Vec<u8>)]) -> Opti
 /// The keys that a process knows.
 #[derive(Clone)]
 pub(super) struct Ring {
-    /// That of the master key which the process was started with.
+    /// That of the master key that the process was started with.
     pub(super) own: Bytes,
-    /// What is wrapped is wrapped by this one.
+    /// The key used for wrapping.
     pub(super) current: Bytes,
-    /// All, the current one first.
+    /// All keys, the current one first.
     keys: Vec<Bytes>,
 }
 
@@ -112,8 +112,8 @@ impl Ring {
         }
     }
 
-    /// What the bucket's records say, and the keyring with the names of the first master key;
-    /// `None` where they say that this master key opens nothing.
+    /// Reads the ring from the bucket's records, and the keyring with the names of the first master
+    /// key; `None` if this master key opens nothing according to them.
     pub(super) async fn read(
         bucket: &Bucket,
         keyring: &Keyring,
@@ -130,11 +130,11 @@ impl Ring {
         }
     }
 
-    /// What has become of the keys since. Where this process missed a whole rotation, its master
-    /// key is read again from where `keyring` has it from.
+    /// The ring, if it has changed since. If this process missed a whole rotation, its master key
+    /// is read again from where `keyring` has it from.
     ///
     /// # Errors
-    /// Also where another master key took this one's place, and is not to be found there.
+    /// Also if another master key replaced this one, and is not found there.
     pub(super) async fn renewed(
         &self,
         bucket: &Bucket,
@@ -154,7 +154,7 @@ impl Ring {
         Ok(Some(ring))
     }
 
-    /// Goes on to the newest key, by each one's record.
+    /// Follows each key's record to the newest key.
     async fn follow(&mut self, bucket: &Bucket, first: Record) -> Result<(), VaultError> {
         let mut next = Some(first);
         for _ in 0..CHAIN {
@@ -174,7 +174,7 @@ impl Ring {
         cipher::encrypt(&cipher::key(&self.current), name, key)
     }
 
-    /// The key that was wrapped, and whether by the current one; `None` where no key opens it.
+    /// The key that was wrapped, and whether by the current one; `None` if no key opens it.
     pub(super) fn unwrap(&self, name: &str, wrapped: &[u8]) -> Option<(Bytes, bool)> {
         self.keys.iter().find_map(|wrapping| {
             let key: Key = cipher::key(wrapping);
@@ -184,7 +184,7 @@ impl Ring {
     }
 }
 
-/// It passes with the process' next start.
+/// A restart of the process resolves it.
 fn locked_out() -> VaultError {
     let reason = "another master key has taken the place of this process': start it with that one";
     VaultError::Unavailable(reason.to_owned())

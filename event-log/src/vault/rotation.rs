@@ -1,11 +1,11 @@
-//! Rotating the master key: every owner's key is wrapped anew while all services go on.
+//! Rotating the master key: every owner's key is rewrapped while all services keep running.
 //!
-//! 1. [`Rotation::begin`] leaves a record for the old key and one for the new: from here on
-//!    whoever holds either of them opens all.
+//! 1. [`Rotation::begin`] leaves a record for the old key and one for the new: from here on a
+//!    holder of either opens everything.
 //! 2. [`Rotation::wrap_all`] wraps owners' keys by the new one, and erases the old wraps.
-//! 3. [`Rotation::end`] erases the old key's record: it opens nothing any more.
+//! 3. [`Rotation::end`] erases the old key's record: it no longer opens anything.
 //!
-//! Each may be repeated, and each may break off at any instant.
+//! Each may be repeated, and each may be interrupted at any instant.
 
 use async_nats::jetstream::kv::UpdateErrorKind;
 use async_nats::jetstream::stream::RawMessageErrorKind;
@@ -18,16 +18,16 @@ use crate::read::{Found, Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
 use crate::{EventLog, Keyring};
 
-/// Messages read at once, and of these the keys that are wrapped side by side.
+/// Messages read at once, and how many of their keys are wrapped concurrently.
 const PAGE: usize = 500;
 const SIDE_BY_SIDE: usize = 16;
-/// Beside the newest wrap of an owner's key the one before it stays until it is overwritten.
+/// The previous wrap of an owner's key stays beside the newest until it is overwritten.
 const WRAPS: i64 = 2;
 
 /// Why a master key is not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// Another one is under way.
+    /// Another one is in progress.
     #[error(
         "a rotation to another master key is in progress: finish it with the key that it was started with"
     )]
@@ -43,33 +43,33 @@ pub enum RotationError {
 /// How far a rotation has come, as this process' master key sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// None is under way.
+    /// None is in progress.
     None,
-    /// One is under way, and this process was started with the old key.
+    /// One is in progress, and this process was started with the old key.
     Begun,
-    /// One is under way, and this process was started with the new key.
+    /// One is in progress, and this process was started with the new key.
     Ending,
 }
 
-/// Tells how many keys were looked at, of how many; called often.
+/// Reports how many keys were looked at, of how many; called often.
 pub type TellWraps<'t> = &'t (dyn Fn(u64, u64) + Sync);
 
-/// What can be done to change the master key.
+/// The steps that change the master key.
 pub struct Rotation<'l> {
     keys: &'l Keys,
     stream: LogStream,
 }
 
-/// What became of an owner's key.
+/// The result for an owner's key.
 enum Wrap {
     Current,
     Renewed,
-    /// Not a wrap, one that was replaced meanwhile, or one that nobody can open.
+    /// Not a wrap, one that was replaced meanwhile, or one that no known key opens.
     Nothing,
 }
 
 impl EventLog {
-    /// What can be done to change the master key.
+    /// The steps that change the master key.
     pub fn rotation(&self) -> Rotation<'_> {
         Rotation {
             keys: self.vault().keys(),
@@ -91,7 +91,7 @@ impl Rotation<'_> {
         Ok(if others { Stage::Ending } else { Stage::None })
     }
 
-    /// Begins: from now on the keys of both masters open all.
+    /// Begins: from now on both master keys open everything.
     pub async fn begin(&self, new: &Keyring) -> Result<(), RotationError> {
         let ring = self.keys.renewed_ring().await?;
         let (old, new) = (ring.own, *new.wrapping_key());
@@ -119,7 +119,7 @@ impl Rotation<'_> {
                 .await?;
             }
         }
-        // Not before the old key's: in between, that would open nothing.
+        // Not before the old key's: in between, the old key would open nothing.
         if Record::read(bucket, &new).await?.is_none() {
             let (newer, older) = (None, [vec![old], older].concat());
             self.put(
@@ -136,18 +136,18 @@ impl Rotation<'_> {
         Ok(())
     }
 
-    /// Wraps all owners' keys by the new master key; how many there are.
+    /// Wraps all owners' keys by the new master key; returns how many there are.
     pub async fn wrap_all(&self, tell: TellWraps<'_>) -> Result<u64, RotationError> {
         loop {
             let (wrapped, renewed) = self.pass(tell).await?;
-            // A process that had not heard of the new key yet may have wrapped by the old one.
+            // A process that did not know the new key yet may have wrapped by the old one.
             if renewed == 0 {
                 return Ok(wrapped);
             }
         }
     }
 
-    /// Ends: the old master key opens nothing any more. Only with the new one.
+    /// Ends: the old master key no longer opens anything. Only with the new one.
     pub async fn end(&self, tell: TellWraps<'_>) -> Result<u64, RotationError> {
         let ring = self.keys.renewed_ring().await?;
         if ring.own != ring.current {
@@ -166,8 +166,8 @@ impl Rotation<'_> {
         Ok(wrapped)
     }
 
-    /// Looks at every owner's key once; how many are wrapped as they should be, and how many of
-    /// them were not before.
+    /// Looks at every owner's key once; returns how many are wrapped as they should be, and how
+    /// many of them were not before.
     async fn pass(&self, tell: TellWraps<'_>) -> Result<(u64, u64), VaultError> {
         let ring = self.keys.renewed_ring().await?;
         let info = self.stream.stream.get_info().await.map_err(unavailable)?;
@@ -184,7 +184,7 @@ impl Rotation<'_> {
                 .buffer_unordered(SIDE_BY_SIDE);
             while let Some(wrap) = wraps.try_next().await? {
                 match wrap {
-                    // One that was renewed is met again further on.
+                    // A renewed one is met again further on.
                     Wrap::Current => wrapped += 1,
                     Wrap::Renewed => renewed += 1,
                     Wrap::Nothing => {}
@@ -210,7 +210,7 @@ impl Rotation<'_> {
             return Ok(Wrap::Current);
         }
         let wrapped = ring.wrap(name, &key)?;
-        // Fails where the owner was forgotten meanwhile, and where a later wrap is there already.
+        // Fails if the owner was forgotten meanwhile, or if a later wrap exists already.
         let put = bucket.update(name, wrapped.into(), stored.sequence).await;
         let renewed = match put {
             Ok(_) => Wrap::Renewed,
@@ -221,7 +221,7 @@ impl Rotation<'_> {
         Ok(renewed)
     }
 
-    /// Overwrites what stands there on the server's disk.
+    /// Overwrites the message on the server's disk.
     async fn erase(&self, sequence: u64) -> Result<(), VaultError> {
         let stream = &self.stream.stream;
         let Err(error) = stream.delete_message(sequence).await else {
@@ -250,7 +250,7 @@ impl Rotation<'_> {
         Ok(named.collect())
     }
 
-    /// The records as they stand in the bucket, with their names, oldest first.
+    /// The records as stored in the bucket, with their names, oldest first.
     pub(crate) async fn sealed_records(&self) -> Result<Vec<(String, Vec<u8>)>, VaultError> {
         let found = self.all_records().await?;
         let found = found.iter();
@@ -258,7 +258,7 @@ impl Rotation<'_> {
         Ok(sealed.collect())
     }
 
-    /// All records, those included that one copy of the stream has not heard of yet.
+    /// All records, including those that a copy of the stream has not received yet.
     async fn all_records(&self) -> Result<Vec<Stored>, VaultError> {
         let (names, mut records) = (format!("{RECORDS}>"), Vec::new());
         let mut after = 0;
@@ -290,7 +290,7 @@ impl Rotation<'_> {
         found.map_err(unavailable)
     }
 
-    /// How many values of a name the bucket keeps.
+    /// Sets how many values of a name the bucket keeps.
     async fn keep_wraps(&self, count: i64) -> Result<(), VaultError> {
         let info = self.stream.stream.get_info().await.map_err(unavailable)?;
         let mut config = info.config;

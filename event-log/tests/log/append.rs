@@ -107,8 +107,8 @@ async fn a_decision_over_several_aggregates_is_stored_whole_or_not_at_all() {
     assert_eq!(ids_of(&all), ids(&first));
 }
 
-/// A crowd whose answers were lost: each is told what became of its commit, also where so much was
-/// appended since that to find it out takes longer than one question may.
+/// A crowd whose answers were lost: each caller learns what became of its commit, even if so much
+/// was appended since that finding it out takes longer than one request may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_of_commits_again_is_the_same_events() {
     let log = TestLog::new().await;
@@ -140,7 +140,7 @@ async fn the_same_commit_again_is_the_same_event() {
         let first = log.commit(commit.clone()).await.unwrap();
         let stream = commit.writes[0].stream.clone();
         assert_eq!(log.commit(commit.clone()).await, Ok(first));
-        // Whatever has been appended since.
+        // Regardless of what has been appended since.
         let last = log.last(&stream).await.unwrap().unwrap().sequence;
         let next = write(&stream, Expected::At(last), 1);
         log.commit(next.into()).await.unwrap();

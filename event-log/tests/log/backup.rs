@@ -39,7 +39,7 @@ impl Fresh {
     }
 }
 
-/// A log with gaps at its start, in the midst and at its end, and its backup.
+/// A log with gaps at its start, in the middle and at its end, and its backup.
 pub(crate) async fn backed_up() -> (TestLog, TemporaryHome) {
     let log = TestLog::new().await;
     let mut gone = Vec::new();
@@ -87,7 +87,7 @@ async fn a_restored_log_has_every_event_at_its_place_and_another_epoch() {
     let old = log.position(Log::Events, 5).to_string();
     assert_eq!(again.parse_position(&old), Err(PositionError::OldEpoch));
 
-    // It goes on where it was.
+    // It continues where it was.
     let last = before.last().unwrap();
     let next = write(&last.stream, Expected::At(last.sequence), 1);
     assert_eq!(again.commit(next.into()).await.unwrap().sequence(), 13);

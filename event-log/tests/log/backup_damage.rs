@@ -1,4 +1,4 @@
-//! Backups that were changed by other hands: every change is found.
+//! Backups that were changed by others: every change is found.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn records(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     records
 }
 
-/// What is found after a change to the file of events.
+/// The fault found after a change to the file of events.
 fn found(home: &TemporaryHome, change: impl FnOnce(&mut Vec<u8>)) -> (u64, Wrong) {
     let whole = fs::read(file(home)).unwrap();
     let mut bytes = whole.clone();

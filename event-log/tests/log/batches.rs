@@ -1,4 +1,4 @@
-//! Batches at the server's limits, and what the server is relied on to say about them.
+//! Batches at the server's limits, and the server's answers that the log relies on.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ async fn an_event_fills_a_message_and_no_more() {
         }
     }
     assert!(max_payload - fits < 1_024, "{fits} of {max_payload}");
-    // The largest that goes alone goes in a batch too, with its further headers.
+    // The largest that fits alone fits in a batch too, with its further headers.
     let mut commit = of(fits);
     commit.writes[0].events.push(event_of(fits));
     log.commit(commit.clone()).await.unwrap();
@@ -88,12 +88,12 @@ async fn many_commits_are_answered_in_the_order_they_were_given() {
     }
 }
 
-/// Between two commits of one organization, one after the other, comes a batch or two of another's,
+/// Between two consecutive commits of one organization there are one or two batches of another's,
 /// however many of those wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_flood_of_one_organization_holds_up_no_other() {
     let log = TestLog::new().await;
-    // Whatever the machine, more comes than goes.
+    // On any machine, more arrives than is sent.
     let log = far_away(&log.settings, Duration::from_millis(20)).await;
     let flood = (0..8).map(|_| log.commit_each((0..1_000).map(|_| fresh(1)).collect()));
     let mut flood = Box::pin(join_all(flood));
@@ -117,7 +117,7 @@ async fn the_flood_of_one_organization_holds_up_no_other() {
     }
 }
 
-/// What fills a second batch goes before the first is acknowledged.
+/// A second full batch goes out before the first is acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_full_batches_are_under_way_at_a_time() {
     let log = TestLog::new().await;
@@ -138,7 +138,7 @@ async fn two_full_batches_are_under_way_at_a_time() {
         }
     };
     assert!(outcomes.concat().iter().all(Result::is_ok));
-    // One after the other they would be two ways apart.
+    // One after the other they would be twice `way` apart.
     let soon = (way * 2).saturating_sub(Duration::from_millis(50));
     let together = |(at, count): &(Instant, u64)| {
         let soon = seen.iter().filter(|(later, _)| *later < *at + soon);
@@ -166,7 +166,7 @@ async fn send(raw: &Context, subject: &str, batch: &str, place: u32, last: bool)
     Some(serde_json::from_slice(&answer.await.unwrap().payload).unwrap())
 }
 
-/// The event log takes both codes for one: this is where the server says which.
+/// The event log treats both codes as one: here the server says which.
 #[tokio::test]
 async fn the_server_has_two_codes_for_a_wrong_expectation() {
     let log = TestLog::new().await;
@@ -209,7 +209,7 @@ async fn where_no_batch_can_be_had_events_go_by_themselves() {
     let commits: Vec<Commit> = (0..200).map(|_| fresh(1)).collect();
     let outcomes = log.commit_each(commits.clone()).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    // What must be a batch has to wait, and says so.
+    // What needs a batch has to wait, and gets an error.
     let several = log.commit(fresh(2)).await;
     assert!(
         matches!(several, Err(AppendError::Unavailable(_))),

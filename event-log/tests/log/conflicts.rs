@@ -1,4 +1,4 @@
-//! Many commits at once, some of them wrong: exactly those are told so.
+//! Many commits at once, some of them wrong: exactly those get a conflict.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -86,7 +86,7 @@ enum Step {
     Known(usize),
     /// The same, but it does not know it.
     Stale(usize),
-    /// One of several who want the same aggregate.
+    /// One of several that want the same aggregate.
     Rival(usize),
 }
 

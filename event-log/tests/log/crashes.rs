@@ -49,7 +49,7 @@ async fn a_batch_that_a_kill_meets_is_there_whole_or_not_at_all() {
         };
         let (log, again) = (own.log.clone(), commit.clone());
         let committing = tokio::spawn(async move { log.commit(again).await });
-        // At another moment in each round, from the first message to the acknowledgement.
+        // At a different moment in each round, from the first message to the acknowledgement.
         tokio::time::sleep(Duration::from_millis(4 * round)).await;
         own.crash().await;
         told.push(Told::new(&commit, committing.await.unwrap()));
@@ -58,7 +58,7 @@ async fn a_batch_that_a_kill_meets_is_there_whole_or_not_at_all() {
     assert_told_the_truth(&own.log, &told).await;
 }
 
-/// Appends until the log takes it, with the account kept.
+/// Appends until the log accepts it, and records each outcome.
 async fn until_back(own: &OwnServer, told: &mut Vec<Told>) {
     let back = async {
         loop {
@@ -98,7 +98,7 @@ async fn half_a_batch_does_not_outlive_a_kill() {
     assert_told_the_truth(&own.log, &told).await;
 }
 
-/// A caller that was told nothing certain tries the same again.
+/// A caller without a certain answer tries the same again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_commit_may_be_tried_until_it_is_known_to_be_there() {
     let mut own = OwnServer::start().await;

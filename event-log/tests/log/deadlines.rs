@@ -1,4 +1,4 @@
-//! Nobody waits for ever: a server that is gone or hangs is told within the time set.
+//! Nobody waits for ever: a server that is gone or hangs is reported within the configured time.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use schemas::{AccountId, Log};
 use crate::load::{Told, assert_told_the_truth};
 use crate::support::{OwnServer, fresh, fresh_run, keyring, org};
 
-/// The time set and what a busy machine adds.
+/// The configured time and what a busy machine adds.
 const APPEND_LIMIT: Duration = Duration::from_secs(4);
 const READ_LIMIT: Duration = Duration::from_secs(6);
 /// Longer than a command waits for what it reads.
@@ -82,7 +82,7 @@ async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
     assert_eq!(told, Ok((true, true, true, true, true, true, true)));
 }
 
-/// Whoever asked again instead would leave a server that is too busy no time for anything else.
+/// Asking again instead would leave a server that is too busy no time for anything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_follows_the_log_waits_for_a_slow_server_but_not_for_one_that_was_started_anew() {
     let mut own = OwnServer::start().await;
@@ -108,7 +108,7 @@ async fn whoever_follows_the_log_waits_for_a_slow_server_but_not_for_one_that_wa
     assert!(matches!(page_of_old, Err(ReadError::Unavailable(_))));
 }
 
-/// Whoever sent everything again as early as ever would hear no answer in the time set.
+/// Sending everything again as early as ever would get no answer in the configured time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn appends_to_a_server_that_has_become_slow_are_waited_for() {
     let own = OwnServer::start().await;
@@ -129,7 +129,7 @@ async fn appends_to_a_server_that_has_become_slow_are_waited_for() {
     }
 }
 
-/// Whoever gave up as early as ever would never begin.
+/// Giving up as early as ever, it would never begin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_whose_answers_come_late_is_followed_after_some_attempts() {
     let own = OwnServer::start().await;
@@ -141,7 +141,7 @@ async fn a_log_whose_answers_come_late_is_followed_after_some_attempts() {
         ..own.settings.clone()
     };
     let log = EventLog::connect(&settings, keyring()).await.unwrap();
-    // There and back it takes longer than the first attempt waits.
+    // The round trip takes longer than the first attempt waits.
     way.set(Way::far(Duration::from_millis(1_100)));
     let begun = async {
         loop {

@@ -89,7 +89,7 @@ async fn whoever_waits_for_the_end_does_not_wait_for_what_was_erased_before_it()
 
 #[tokio::test]
 async fn a_reader_learns_that_what_waited_behind_was_erased() {
-    /// As many as a reader asks for at a time; so many more may be on their way.
+    /// As many as a reader requests at a time; as many again may be in transit.
     const AT_ONCE: usize = 128;
     let log = TestLog::new().await;
     let (mut before, mut gone) = (fresh(1), fresh(1));
@@ -110,7 +110,7 @@ async fn a_reader_learns_that_what_waited_behind_was_erased() {
         left = batch.unwrap().items.len();
     }
     assert!(tail.caught_up() && tail.last_sequence() < 5 * AT_ONCE as u64);
-    // And it goes on.
+    // And it continues.
     log.commit(fresh(1)).await.unwrap();
     let batch = timeout(PATIENCE, tail.next(AT_ONCE)).await.unwrap();
     assert_eq!(batch.unwrap().items.len(), 1);

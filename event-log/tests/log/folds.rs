@@ -1,4 +1,4 @@
-//! Checkpoints of folds: what one process noted is what the next begins with.
+//! Checkpoints of folds: the next process begins with what another saved.
 
 use std::sync::Arc;
 

@@ -101,7 +101,7 @@ async fn a_filtered_tail_shows_its_kinds_only() {
     );
 }
 
-/// The past is read kind by kind, and what is appended meanwhile must come once, behind it.
+/// The past is read kind by kind, and what is appended meanwhile must come once, after it.
 #[tokio::test]
 async fn a_tail_of_several_kinds_keeps_the_order_of_the_log() {
     const KINDS: [AggregateType; 4] = [
@@ -115,7 +115,7 @@ async fn a_tail_of_several_kinds_keeps_the_order_of_the_log() {
     let mut wanted = Vec::new();
     let append_some = async |wanted: &mut Vec<EventId>, from: usize, to: usize| {
         for n in from..to {
-            // Now many of one kind after another, now each after the other.
+            // Sometimes many of one kind in a row, sometimes the kinds in turn.
             let kind = KINDS[(n / (n % 7 + 1)) % KINDS.len()];
             let id = append(&log, kind, &format!("a{n}")).await;
             if only.contains(&kind) {
@@ -164,7 +164,7 @@ async fn a_wait_that_is_given_up_loses_nothing() {
     let mut tail = log.tail(Log::Events, 0, &[]).await.unwrap();
     let (mut read, mut given_up) = (Vec::new(), 0_u64);
     while read.len() < 300 {
-        // A pace of its own against the writer's: waits end at any moment, often at once.
+        // A pace independent of the writer's: waits end at any moment, often at once.
         let patience = Duration::from_micros(given_up * 37 % 1_500);
         match timeout(patience, tail.next(3)).await {
             Ok(batch) => read.extend(recorded(batch.unwrap().items)),
@@ -218,7 +218,7 @@ async fn what_was_erased_is_passed() {
     }
     let all = ids_of(&everything(&log, Log::Events).await);
     assert_eq!(all, expected);
-    // What was sent ahead of the erasure still comes; nothing comes twice or is left out.
+    // What was sent before the erasure still comes; nothing comes twice or is left out.
     let mut read = recorded(first.items);
     read.extend(until_caught_up(&mut early).await);
     assert!(

@@ -1,4 +1,4 @@
-//! Following the log over every fault: each event once, in order.
+//! Following the log through every fault: each event once, in order.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn a_tail_sees_each_event_once_and_in_order_over_crashes() {
     }
 }
 
-/// What stood in the log at its start comes by a consumer for each kind.
+/// Events in the log at its start come from one consumer for each kind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tail_of_several_kinds_goes_on_in_the_past_over_crashes() {
     let mut own = OwnServer::start().await;
@@ -94,7 +94,7 @@ async fn a_tail_sees_each_event_once_and_in_order_over_a_server_that_hangs() {
     let load = Load::start(&own.log, 40, 2);
     load.acknowledges(300).await;
     own.nats.pause();
-    // Longer than the tail bears silence.
+    // Longer than the tail tolerates silence.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     own.nats.resume();
     load.acknowledges(300).await;

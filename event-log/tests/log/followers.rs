@@ -17,7 +17,7 @@ use crate::support::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Follows until an event of the aggregate `last` has come, with a pause behind each batch.
+/// Follows until an event of the aggregate `last` has come, with a pause after each batch.
 fn follow(mut follower: Follower, pause: Duration) -> JoinHandle<Vec<EventId>> {
     tokio::spawn(async move {
         let mut read = Vec::new();
@@ -51,7 +51,7 @@ async fn last_word(log: &EventLog) {
     }
 }
 
-/// How many consumers ask for what comes.
+/// How many consumers request new messages.
 async fn asking(log: &TestLog) -> usize {
     let stream = log.raw_stream(Log::Events).await;
     let consumers: Vec<Info> = stream.consumers().try_collect().await.unwrap();
@@ -119,7 +119,7 @@ async fn the_server_sends_an_event_once_to_all_who_follow() {
     let runs = [AggregateType::Run];
     let mut of_runs = log.follow(Log::Events, 0, &runs).await.unwrap();
     for follower in &mut following {
-        // Nobody has written: it waits, and from then on shares.
+        // Nobody has written: it waits, and shares from then on.
         let wait = timeout(Duration::from_millis(5), follower.next(1)).await;
         assert!(wait.is_err());
     }
@@ -180,7 +180,7 @@ async fn a_wait_that_is_given_up_loses_nothing_of_what_is_shared() {
     let (mut read, mut waits) = ([Vec::new(), Vec::new()], 0_u64);
     while read.iter().any(|read| read.len() < 300) {
         for (follower, read) in followers.iter_mut().zip(&mut read) {
-            // A pace of its own against the writer's: waits end at any moment, often at once.
+            // A pace independent of the writer's: waits end at any moment, often at once.
             let patience = Duration::from_micros(waits * 37 % 1_500);
             if let Ok(batch) = timeout(patience, follower.next(3)).await {
                 read.extend(ids_of(&recorded(batch.unwrap().items)));

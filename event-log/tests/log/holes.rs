@@ -1,4 +1,4 @@
-//! What the server has lost is told, and nobody goes on as if it had never been.
+//! What the server has lost is reported, and nobody continues as if it had never existed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ async fn restarted(own: &mut OwnServer) -> Tail {
     log.tail(Log::Events, 0, &[]).await.unwrap()
 }
 
-/// Reads to the first fault; how many events came before it.
+/// Reads to the first fault; returns how many events came before it.
 async fn until_fault(tail: &mut Tail) -> (u64, TailError) {
     loop {
         let next = timeout(PATIENCE, tail.next(100)).await;
@@ -65,7 +65,7 @@ async fn an_event_that_is_damaged_on_disk_is_a_hole() {
             "{error}"
         );
     }
-    // Whoever wants none of the events finds it all the same.
+    // A follower that wants none of the events finds it all the same.
     let log = EventLog::connect(&own.settings, keyring()).await.unwrap();
     let only = [AggregateType::Claim];
     let mut tail = log.follow(Log::Events, 0, &only).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_file_that_is_gone_is_a_hole_though_the_server_calls_it_deleted() {
     assert!(to > from && to < 60, "{from} to {to}");
 }
 
-/// What a log has lost that was purged up to `before`, by what a tail and a new process say.
+/// The loss that a tail and a new process report for a log purged up to `before`.
 async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
     let own = OwnServer::start().await;
     let kind = match log {
@@ -122,7 +122,7 @@ async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
             Err(error) => break Some(error),
         }
     };
-    // Whoever has read them before misses nothing.
+    // A reader that has read them before misses nothing.
     let commit = write(&stream(kind, "last"), Expected::Empty, 1);
     own.log.commit(commit.into()).await.unwrap();
     let last = timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();

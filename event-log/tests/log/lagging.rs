@@ -1,5 +1,5 @@
-//! Three servers keep the log, and the nearest has not heard of all that the others have: what it
-//! lacks is never taken for something that is not there.
+//! Three servers keep the log, and the nearest has not received all that the others have: what it
+//! lacks is never taken for something that does not exist.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{OwnServer, fresh_run, keyring, org, stream, write};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A log with three events of one run, and what a process sees of it whose copy heard of no more.
+/// A log with three events of one run, and a process whose copy receives no more.
 struct Lagging {
     own: OwnServer,
     copy: LaggingCopy,
@@ -141,7 +141,7 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     }
 }
 
-/// A copy that has lost touch with the leader for good must not hold up whoever follows it.
+/// A copy that has lost touch with the leader for good must not hold up its followers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_hears_of_nothing_more_is_left() {
     let lagging = Lagging::start().await;
@@ -159,7 +159,7 @@ async fn a_copy_that_hears_of_nothing_more_is_left() {
     }
 }
 
-/// What was to come may be erased before the copy hears of it: then nothing more comes.
+/// An expected event may be erased before the copy receives it: then nothing more comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_waits_for_what_was_erased_meanwhile_hears_that_nothing_is_left() {
     let lagging = Lagging::start().await;
@@ -202,8 +202,8 @@ async fn a_value_that_the_copy_lacks_is_there() {
     assert_eq!(seen.get("b").await.unwrap(), None);
 }
 
-/// A batch is refused as a whole. Of those in it that are innocent none is told that somebody was
-/// quicker, because the copy does not know the event that it stands behind.
+/// A batch is refused as a whole. No innocent commit in it gets a conflict because the copy does
+/// not know the event that it follows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_told_of_a_conflict_that_only_the_copy_sees() {
     let lagging = Lagging::start().await;

@@ -1,4 +1,4 @@
-//! What a stream refuses for good is told at once.
+//! What a stream refuses for good is reported at once.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn a_message_that_the_stream_never_takes_is_not_tried_until_the_end() {
     assert_eq!(log.commit(large.clone()).await, Err(AppendError::TooLarge));
     assert!(started.elapsed() < Duration::from_millis(500));
 
-    // In company it spoils the batch, but only once.
+    // Among others it spoils the batch, but only once.
     let mut commits: Vec<_> = (0..300).map(|_| fresh(1)).collect();
     commits.insert(150, large);
     let mut outcomes = log.commit_each(commits).await;

@@ -1,4 +1,4 @@
-//! Load on the log, and the account of what was told to its callers.
+//! Load on the log, and a record of the answers to its callers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{assert_stored_at, everything, fresh, ids};
 
-/// What a caller was told of its commit.
+/// A caller's commit and its outcome.
 pub(crate) struct Told {
     pub(crate) events: Vec<EventId>,
     pub(crate) outcome: Result<Position, AppendError>,
@@ -24,7 +24,7 @@ impl Told {
     }
 }
 
-/// Callers who append without end, each the next commit as soon as it was told of the last.
+/// Callers that append without end, each the next commit as soon as it has the last outcome.
 pub(crate) struct Load {
     callers: JoinSet<Vec<Told>>,
     stop: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ impl Load {
         load
     }
 
-    /// Waits until so many more commits are acknowledged.
+    /// Waits until this many more commits are acknowledged.
     pub(crate) async fn acknowledges(&self, more: usize) {
         let goal = self.acknowledged.load(Ordering::Relaxed) + more;
         let reached = async {
@@ -83,8 +83,8 @@ impl Load {
     }
 }
 
-/// What was acknowledged is in the log once and where it was told; of the rest each commit is
-/// there whole or not at all; and nothing else is there.
+/// What was acknowledged is in the log once and at the acknowledged position. Of the rest, each
+/// commit is there whole or not at all. Nothing else is there.
 pub(crate) async fn assert_told_the_truth(log: &EventLog, told: &[Told]) {
     let all = everything(log, Log::Events).await;
     let places = all.iter().zip(1..).map(|(event, place)| {

@@ -24,7 +24,7 @@ fn commit_of(org: &str) -> Commit {
     write(&stream, event_log::Expected::Empty, 1).into()
 }
 
-/// What became of a flood.
+/// The outcomes of a flood.
 #[derive(Default)]
 struct Flood {
     written: AtomicU64,
@@ -71,7 +71,7 @@ async fn hesitate(own: &OwnServer, ended: &AtomicBool) {
     }
 }
 
-/// Somebody who writes now and then, and is never refused.
+/// A caller that writes now and then, and is never refused.
 async fn write_little(log: &EventLog, ended: &AtomicBool) {
     while !ended.load(Ordering::Relaxed) {
         log.commit(commit_of("little")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Following the log for those outside.
+//! Following the log for outside readers.
 
 use std::time::Duration;
 
@@ -54,14 +54,14 @@ async fn a_reader_that_stops_holds_what_it_asked_for_last() {
             .map(|one| one.delivered.consumer_sequence)
             .sum::<u64>()
     };
-    // Large events have to wait for each other, however long nobody takes any.
+    // Large events wait for each other, however long nobody takes any.
     let before = given().await;
     assert!((1..=128).contains(&before), "{before}");
     for _ in 0..200 {
         log.commit(fresh(1)).await.unwrap();
         assert_eq!(given().await, before);
     }
-    // And when it goes on, nothing is missing.
+    // And when it continues, nothing is missing.
     let rest = until_caught_up(&mut tail).await.len();
     assert_eq!(rest + 1, everything(&log, Log::Events).await.len());
 }

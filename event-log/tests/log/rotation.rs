@@ -25,7 +25,7 @@ fn name(number: u64) -> Binding {
     Binding::Name(AccountId(number))
 }
 
-/// Ids that do not stand for themselves show whether names stay as they were.
+/// Ids that are hashed show whether names stay as they were.
 fn secret(number: u64) -> Binding {
     Binding::Secret(OrgId::from(format!("an org, no. {number}")), "T".to_owned())
 }
@@ -48,7 +48,7 @@ async fn all_open(log: &EventLog, all: &All) {
     }
 }
 
-/// A log of which a process holds no owner's key in memory for long.
+/// A log on which no process holds an owner's key in memory for long.
 async fn log() -> TestLog {
     TestLog::with(LogSettings {
         vault_cache_ms: 0,
@@ -170,11 +170,11 @@ async fn names_stay_over_many_rotations() {
         all.extend(sealed(&after, more..more + 2).await);
         holder = after;
     }
-    // Whoever began with the first key and heard of each goes on.
+    // A process that began with the first key and learned of each continues.
     all_open(&holder, &all).await;
 }
 
-/// Breaks a rotation off after so many steps.
+/// Interrupts a rotation after this many steps.
 async fn broken_off(log: &EventLog, steps: u64) -> bool {
     let (stop, told) = (CancellationToken::new(), AtomicU64::new(0));
     let tell = |_, _| {
@@ -202,11 +202,11 @@ async fn a_rotation_that_broke_off_anywhere_goes_on_where_it_was() {
         for key in [keyring(), new_key()] {
             all_open(&with(&log, key).await.unwrap(), &all).await;
         }
-        // Another key is none to go on with.
+        // It cannot be continued with another key.
         let other = Keyring::from_master(&[8; 32]);
         let outcome = log.rotation().begin(&other).await;
         assert!(matches!(outcome, Err(RotationError::UnderWay)));
-        // Whoever was started with the old key cannot lock it out.
+        // A process that was started with the old key cannot lock it out.
         let outcome = log.rotation().end(SILENT).await;
         assert!(matches!(outcome, Err(RotationError::NotHeld)));
         let (after, rotated) = rotate(&log, &log.another().await, &new_key()).await;
@@ -237,7 +237,7 @@ async fn who_is_forgotten_during_a_rotation_stays_forgotten() {
     }
 }
 
-/// All that stands in the bucket of keys.
+/// Everything in the bucket of keys.
 async fn wraps(settings: &LogSettings) -> Vec<Vec<u8>> {
     let context = crate::support::raw(settings.nats_url()).await;
     let bucket = context.get_key_value(format!("{}KEYS", settings.log_prefix));

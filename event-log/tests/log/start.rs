@@ -1,4 +1,4 @@
-//! Starting: on what the log stands, and on what it refuses to.
+//! Starting: what the log depends on, and what it refuses.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_log_is_opened_only_with_the_master_key_that_it_was_begun_with() {
 
 type Change = fn(&mut Config);
 
-/// What the log says of a stream that somebody else made.
+/// The log's error for a stream that somebody else created.
 async fn refusal(change: impl FnOnce(&mut Config)) -> String {
     let settings = settings();
     let mut config = Config {
@@ -154,7 +154,7 @@ async fn how_durable_the_log_is_can_be_read_from_the_system_account() {
         };
         assert_eq!(durability(Some(nats.system_url())).await, expected);
         assert_eq!(durability(None).await, Durability::Unknown);
-        // Whatever keeps it from being read does not keep the log from starting.
+        // What keeps it from being read does not keep the log from starting.
         let (no_system, nobody) = (nats.url(), "nats://127.0.0.1:1".to_owned());
         assert_eq!(durability(Some(no_system)).await, Durability::Unknown);
         assert_eq!(durability(Some(nobody)).await, Durability::Unknown);

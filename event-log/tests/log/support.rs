@@ -86,7 +86,7 @@ impl Drop for TestLog {
             let runtime = { runtime }.enable_all().build().unwrap();
             runtime.block_on(remove_streams(&settings));
         };
-        // A drop cannot wait for anything itself. What stays behind harms nobody.
+        // A drop cannot wait for anything itself. What is left over does no harm.
         let _ = std::thread::spawn(remove).join();
     }
 }
@@ -224,7 +224,7 @@ pub(crate) fn ids_of(events: &[Recorded]) -> Vec<EventId> {
     events.iter().map(|event| event.id).collect()
 }
 
-/// Everything in the log at this moment, in order, each event once.
+/// Everything currently in the log, in order, each event once.
 pub(crate) async fn everything(log: &EventLog, which: Log) -> Vec<Recorded> {
     let mut tail = log.tail(which, 0, &[]).await.unwrap();
     let all = until_caught_up(&mut tail).await;
@@ -249,7 +249,7 @@ pub(crate) fn recorded(items: Vec<Item>) -> Vec<Recorded> {
     items.into_iter().map(event).collect()
 }
 
-/// Whether a commit's events stand one behind the other, the last at the position it was told.
+/// Asserts that a commit's events are consecutive, the last at its position.
 pub(crate) fn assert_stored_at(all: &[Recorded], position: Position, commit: &[EventId]) {
     let last = usize::try_from(position.sequence()).unwrap();
     let place = last.checked_sub(commit.len()).unwrap();
@@ -264,13 +264,13 @@ pub(crate) fn holds(folder: &Path, bytes: &[u8]) -> bool {
         if path.is_dir() {
             return holds(&path, bytes);
         }
-        // A file may go while one looks.
+        // A file may disappear during the search.
         let content = std::fs::read(&path).unwrap_or_default();
         content.windows(bytes.len()).any(|window| window == bytes)
     })
 }
 
-/// A log as a process sees it to which everything takes so long, and back.
+/// A log as seen by a process with this delay to it, each way.
 pub(crate) async fn far_away(settings: &LogSettings, way: Duration) -> EventLog {
     let settings = LogSettings {
         nats_url: Some(local_servers::far_away(settings.nats_url(), way).unwrap()),

@@ -72,7 +72,7 @@ async fn what_was_moved_to_another_field_or_event_does_not_open() {
             let opened = vault.unseal(other, &sealed).await.ok();
             assert_eq!(opened.is_some(), other == place, "{place:?} at {other:?}");
         }
-        // Called a text of earlier times it opens as little.
+        // Labelled as a text of earlier versions, it opens just as little.
         let older = sealed.ciphertext().replacen("v2.", "v1.", 1);
         let outcome = vault.unseal(place, &Sealed::from_ciphertext(older)).await;
         assert!(matches!(outcome, Err(VaultError::Broken)), "{place:?}");

@@ -1,4 +1,4 @@
-//! A log whose servers' data was put back, or that lost its end: it is named, and not followed.
+//! A log whose servers' data was put back, or that lost its end: it is reported, and not followed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ async fn a_mark_that_was_kept_tells_whether_the_log_is_still_the_same() {
     append(now, &log.run, Expected::At(3), 4).await;
     assert_eq!(checked(now, mark).await, Some(Instead::Another));
     assert_eq!(checked(now, earlier).await, None);
-    // What was erased since tells nothing.
+    // What was erased since shows nothing.
     now.erase(&log.run).await.unwrap();
     assert_eq!(checked(now, earlier).await, None);
     assert_eq!(checked(now, Mark::default()).await, None);

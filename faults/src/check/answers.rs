@@ -95,7 +95,7 @@ fn analytics(evidence: &Evidence<'_>, org: &str) -> Value {
     json!({"totalRevenue": revenue, "totalOrders": orders.len(), "totalLeads": leads})
 }
 
-/// Each person's own history, and where a family sees each other.
+/// Each person's own history, and what a family sees of each other.
 async fn positions(evidence: &Evidence<'_>, dice: &mut Dice, findings: &mut Findings) {
     let time = |value: &Value| -> Option<DateTime<Utc>> { value.as_str()?.parse().ok() };
     let of = |account: u64| {
@@ -107,7 +107,7 @@ async fn positions(evidence: &Evidence<'_>, dice: &mut Dice, findings: &mut Find
     for person in &evidence.world.persons {
         let path = format!("/location/history?user_id={}&limit=1000", person.id);
         let found = read(evidence, dice, &person.token(), &path).await;
-        // The limited person may have nothing left in this window, and tokens end with passwords.
+        // The limited person may have used up this window, and tokens end with passwords.
         let Some(found) = found["data"].as_array() else {
             findings.judge(PLACES, !person.steady, path, "an answer", found);
             continue;

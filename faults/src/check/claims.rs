@@ -25,7 +25,7 @@ pub(super) fn check(facts: &Facts, findings: &mut Findings) {
             (AggregateType::Claim, "claim.released") => {
                 held.remove(fact.stream.as_str());
             }
-            // The address of who was forgotten cannot be read any more, and is free.
+            // The address of a forgotten person cannot be read any more, and is free.
             (_, "account.registered") if !facts.is_of_the_forgotten(fact) => {
                 let email = fact.data["email"].to_string();
                 let found = addresses.insert(email.clone(), fact.place());

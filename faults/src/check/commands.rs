@@ -1,4 +1,4 @@
-//! Commands against the log: nothing lost, nothing twice, nothing that nobody asked for.
+//! Commands against the log: nothing lost, nothing twice, nothing that was not asked for.
 
 use std::collections::{HashMap, HashSet};
 
@@ -73,17 +73,17 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// A run's own call of the API goes on with the run's correlation, and has its request as its cause.
+/// A run's own API call keeps the run's correlation, and has its request as its cause.
 fn came_over_the_api(fact: &Fact) -> bool {
     fact.kind == "workflow.triggered" && fact.data["triggerPayload"]["triggeredBy"] == "api_key"
 }
 
-/// Attempts at deliveries are Waypost's own doing, and so is what the clock sets off.
+/// Attempts at deliveries are made by Waypost itself, and so are runs that the clock triggers.
 fn is_asked_for(fact: &Fact) -> bool {
     fact.log != Log::Deliveries && fact.data["triggerPayload"]["triggeredBy"] != "schedule"
 }
 
-/// A claim is how a command is kept from happening twice, and no effect of its own.
+/// A claim keeps a command from happening twice, and is not an effect itself.
 fn is_effect(fact: &Fact) -> bool {
     !fact.kind.starts_with("claim.")
 }
@@ -96,7 +96,7 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
         (Outcome::Refused { .. }, false) => REFUSED,
         (Outcome::Unknown, false) => UNKEYED,
     };
-    // Whatever stands there twice is found event by event, below.
+    // Duplicates are found event by event, below.
     findings.judge(check, true, "", "", "");
     let mut effects = 0;
     for fact in happened.iter().filter(|fact| is_effect(fact)) {
@@ -135,7 +135,7 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
                 findings.judge(LOST, effects > 0, &note.request, "a call", "nothing");
             }
         }
-        // The first of several attempts may have been on its way when the last was refused.
+        // The first of several attempts may have been in progress when the last was refused.
         Outcome::Refused { status } if note.attempts == 1 => {
             let found = format!("{status}, and {effects} events");
             findings.judge(REFUSED, effects == 0, &note.request, "nothing", found);
@@ -144,7 +144,7 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     }
 }
 
-/// The position of an answer is the place of the command's last event, where it wrote one.
+/// The position in a response is that of the command's last event, if it wrote one.
 fn at_position(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings: &mut Findings) {
     let Outcome::Acknowledged {
         position: Some(position),
@@ -174,7 +174,7 @@ fn at_position(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings
     );
 }
 
-/// The answer to a line of a bulk write, with the line that it answers.
+/// The response to a line of a bulk write, with the line that it answers.
 type Answer<'a> = (Value, Option<&'a Asked>);
 
 fn answers(note: &Note) -> Vec<Answer<'_>> {
@@ -199,7 +199,7 @@ fn answers(note: &Note) -> Vec<Answer<'_>> {
 }
 
 /// Whether an event is of a line that the log had not confirmed when the others were answered. It
-/// may stand behind the position of the answer.
+/// may be after the response's position.
 fn is_unconfirmed(fact: &Fact, answers: &[Answer<'_>]) -> bool {
     answers.iter().any(|(answer, asked)| {
         let error = answer["error"].as_str().unwrap_or_default();
@@ -208,7 +208,7 @@ fn is_unconfirmed(fact: &Fact, answers: &[Answer<'_>]) -> bool {
     })
 }
 
-/// Each line of a bulk write has an answer of its own.
+/// Each line of a bulk write has its own response.
 fn lines(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings: &mut Findings) {
     for (answer, asked) in answers {
         let Some(asked) = asked else {
@@ -231,7 +231,7 @@ fn fix(data: &Value) -> Fix {
     (data["user_id"].as_u64().unwrap_or_default(), at)
 }
 
-/// Every fix in the log; none may stand there twice, however often it was sent.
+/// Every fix in the log; none may be there twice, however often it was sent.
 fn fixes(evidence: &Evidence<'_>, findings: &mut Findings) -> HashSet<Fix> {
     let mut fixes = HashSet::new();
     for fact in evidence.facts.of(Log::Locations) {

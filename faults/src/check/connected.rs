@@ -1,5 +1,5 @@
-//! Who is in which organization's circles: whoever has left them all is told of no more, whatever
-//! came before.
+//! Who is in an organization's circles: a person who has left them all is not reported any more,
+//! whatever came before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,7 @@ impl Connected {
         membership.circles.insert(fact.stream.clone());
     }
 
-    /// Whether whom an event tells of has been in one of the organization's circles ever since.
+    /// Whether an event's person has been in one of the organization's circles ever since.
     pub(crate) fn ever_since(&self, fact: &Fact) -> bool {
         let membership = self.0.get(&key(fact));
         membership

@@ -1,5 +1,5 @@
-//! Exports that ended well while everything was hurt: each is what stood there at one position of
-//! the log, which is not before the one that was asked for.
+//! Exports that completed under faults: each shows the state at one position of the log, which is
+//! not before the requested one.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,9 +14,9 @@ const ONCE: &str = "ids that stand in an export once";
 const STATES: &str = "rows of exports during faults that the record had at some time";
 const WHOLE: &str = "exports during faults that hold all that stood there at one position";
 
-/// What a record was from which event on; nothing where it was deleted.
+/// A record's states, each with the event it starts at; `None` if it was deleted.
 type History<'a> = Vec<(u64, Option<Vec<&'a str>>)>;
-/// An organization's records of a kind by their ids.
+/// An organization's records of a kind by id.
 type Records<'a> = BTreeMap<&'a str, History<'a>>;
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
@@ -93,8 +93,8 @@ fn judge(export: &Exported, records: &Records<'_>, findings: &mut Findings) {
     );
 }
 
-/// Moves on to where everything has been deleted that is not in the file; what never was is
-/// missing.
+/// Moves on to where all records that are not in the file are deleted; a record that never is
+/// deleted is missing.
 fn settle(position: &mut u64, ids: &HashSet<&str>, records: &Records<'_>) -> Option<String> {
     loop {
         let missing = records.iter().filter(|(id, _)| !ids.contains(*id));
@@ -110,7 +110,7 @@ fn settle(position: &mut u64, ids: &HashSet<&str>, records: &Records<'_>) -> Opt
     }
 }
 
-/// A row that is another one at the position that the others are of.
+/// Finds a row that differs from the record at the position of the others.
 fn stale(position: u64, export: &Exported, records: &Records<'_>) -> Option<String> {
     let is_stale = |row: &&Vec<String>| {
         let history = row.first().and_then(|id| records.get(id.as_str()));
@@ -121,7 +121,7 @@ fn stale(position: u64, export: &Exported, records: &Records<'_>) -> Option<Stri
     Some(format!("{} at {position}", row.join(",")))
 }
 
-/// What a record was at a position.
+/// Returns the state of a record at a position.
 fn at<'h>(history: &'h History<'_>, position: u64) -> Option<&'h [&'h str]> {
     let last = history.iter().rfind(|(since, _)| *since <= position)?;
     last.1.as_deref()
@@ -131,8 +131,8 @@ fn at<'h>(history: &'h History<'_>, position: u64) -> Option<&'h [&'h str]> {
 mod tests {
     use super::*;
 
-    /// What is wrong with a file of these rows: `a` was changed at 3, `b` deleted at 4 and `c` made
-    /// at 5.
+    /// Returns what is wrong with a file of these rows: `a` was changed at 3, `b` deleted at 4 and
+    /// `c` created at 5.
     fn wrong(asked: Option<&str>, rows: &[[&str; 2]]) -> Vec<&'static str> {
         let state = |name: &'static str| Some(vec![&name[..1], name]);
         let records = Records::from([

@@ -11,12 +11,12 @@ use super::connected::Connected;
 
 /// The logs, in the order in which they are read.
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
-/// Events taken at a time.
+/// Number of events read at a time.
 const AT_ONCE: usize = 1_000;
-/// Tries to open what is sealed, on a machine that is busy.
+/// Attempts at opening sealed data, on a busy machine.
 const UNSEALING: u32 = 20;
 
-/// An event as the checker knows it: its data as JSON, with what is sealed in it opened.
+/// An event as the checker knows it: its data as JSON, with sealed data opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) log: Log,
@@ -31,12 +31,12 @@ pub(crate) struct Fact {
     pub(crate) data: Value,
     /// The trace that it belongs to.
     pub(crate) trace: Option<u128>,
-    /// The event that it follows from; nothing where a request from outside led to it.
+    /// The event that it follows from; `None` if an outside request led to it.
     pub(crate) cause: Option<String>,
 }
 
 impl Fact {
-    /// For reports.
+    /// Its description in reports.
     pub(crate) fn place(&self) -> String {
         format!(
             "{} at {:?} {} ({}/{})",
@@ -44,31 +44,31 @@ impl Fact {
         )
     }
 
-    /// Whom it is about, where it is about a person.
+    /// The person it is about, if any.
     pub(crate) fn person(&self) -> Option<u64> {
         let named = |name: &str| self.data[name].as_u64();
         named("user_id").or_else(|| named("accountId"))
     }
 
-    /// When what it tells of a person was so.
+    /// When what it reports of a person was true.
     pub(crate) fn recorded_at(&self) -> Option<DateTime<Utc>> {
         let text = self.data["recorded_at"].as_str()?;
         Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
     }
 }
 
-/// Everything in the log, and where reading it goes on.
+/// Everything in the log, and where to continue reading.
 pub(crate) struct Facts {
     log: EventLog,
-    /// Up to where each log has been read.
+    /// Position up to which each log has been read.
     read_to: HashMap<Log, u64>,
     pub(crate) all: Vec<Fact>,
-    /// Up to where events stem from making the world.
+    /// Position up to which events stem from creating the world.
     pub(crate) made_up_to: HashMap<Log, u64>,
     connected: Connected,
     /// Persons who were forgotten.
     forgotten: HashSet<u64>,
-    /// What could not be read: none should be there.
+    /// What could not be read: should be empty.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Facts {
         }
     }
 
-    /// Reads on to where the log ends now; whether there was anything new.
+    /// Reads on to the log's current end; returns whether there was anything new.
     pub(crate) async fn advance(&mut self) -> bool {
         let before = self.all.len();
         for log in LOGS {
@@ -101,7 +101,7 @@ impl Facts {
         self.all.len() > before
     }
 
-    /// What does not answer at the moment is asked again the next time.
+    /// A log that does not answer now is read the next time.
     async fn read(&mut self, log: Log) -> Result<(), TailError> {
         let Ok(end) = self.log.end(log).await else {
             return Ok(());
@@ -113,7 +113,7 @@ impl Facts {
         let Ok(mut tail) = self.log.tail(log, after, &[]).await else {
             return Ok(());
         };
-        // The log's last positions may have been erased: they do not come.
+        // The log's last positions may have been erased: they are not delivered.
         while tail.last_sequence() < end.sequence() && !tail.caught_up() {
             let batch = tail.next(AT_ONCE).await?;
             self.read_to.insert(log, batch.last_sequence);
@@ -201,7 +201,7 @@ impl Facts {
         Ok(())
     }
 
-    /// `None` where whose it is was forgotten.
+    /// `None` if the person it belongs to was forgotten.
     async fn open_one(
         &self,
         binding: &Binding,
@@ -223,7 +223,7 @@ impl Facts {
         Ok(serde_json::from_str(&opened).unwrap_or_default())
     }
 
-    /// Whether a position that a client was told is behind all that has been read.
+    /// Whether a position given to a client is after everything that has been read.
     pub(crate) fn is_later(&self, position: &str) -> bool {
         let position = self.log.parse_position(position);
         position.is_ok_and(|position| {
@@ -232,26 +232,25 @@ impl Facts {
         })
     }
 
-    /// Where the last one of a log stands that was read: behind it are only positions that were
-    /// erased.
+    /// The position of the last event read from a log: only erased positions follow it.
     pub(crate) fn end(&self, log: Log) -> u64 {
         let last = self.of(log).last();
         last.map_or(0, |fact| fact.sequence)
     }
 
-    /// Those of one log.
+    /// The events of one log.
     pub(crate) fn of(&self, log: Log) -> impl Iterator<Item = &Fact> {
         self.all.iter().filter(move |fact| fact.log == log)
     }
 
-    /// Whether it is about somebody who was forgotten: nobody can say any more what it told.
+    /// Whether it is about a forgotten person: its contents are no longer known.
     pub(crate) fn is_of_the_forgotten(&self, fact: &Fact) -> bool {
         let person = fact.person();
         person.is_some_and(|person| self.forgotten.contains(&person))
     }
 
-    /// Whether what it follows from may be erased: what told of somebody who was forgotten. An
-    /// attempt at a delivery does not say of whom that was.
+    /// Whether its cause may be erased: an event about a forgotten person. An attempt at a delivery
+    /// does not name the person.
     pub(crate) fn may_outlive_its_cause(&self, fact: &Fact) -> bool {
         let told = fact.data["type"].as_str().unwrap_or_default();
         let tells_of_somebody = fact.kind.starts_with("delivery.")
@@ -262,9 +261,8 @@ impl Facts {
         self.is_of_the_forgotten(fact) || (tells_of_somebody && !self.forgotten.is_empty())
     }
 
-    /// Whether an organization may not be told of it any more by the time it is sent: its person
-    /// hides, which keeps positions and places, or has left, which keeps calls for help as well, or
-    /// was forgotten.
+    /// Whether an organization may not be sent it any more: its person hides, which withholds
+    /// positions and places, or has left, which also withholds calls for help, or was forgotten.
     pub(crate) fn may_be_withheld(&self, fact: &Fact) -> bool {
         if self.is_of_the_forgotten(fact) {
             return true;

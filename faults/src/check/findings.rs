@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::notes::Notes;
 
-/// Something that differs.
+/// A difference.
 #[derive(Clone, Debug)]
 pub(crate) struct Wrong {
     pub(crate) check: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Wrong {
     pub(crate) found: String,
 }
 
-/// Every check with its count, and what it found wrong.
+/// The count of every check, and what it found wrong.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: BTreeMap<&'static str, u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// One more thing was held against what it should be.
+    /// Records one more comparison.
     pub(crate) fn judge(
         &mut self,
         check: &'static str,
@@ -43,12 +43,12 @@ impl Findings {
         }
     }
 
-    /// Names a check that may have nothing to count.
+    /// Lists a check that may have nothing to count.
     pub(crate) fn begin(&mut self, check: &'static str) {
         self.counts.entry(check).or_default();
     }
 
-    /// Takes up what readers saw while the run went on.
+    /// Adds what readers saw during the run.
     pub(crate) fn readers(&mut self, notes: &Notes) {
         for (check, right) in notes.rights() {
             *self.counts.entry(check).or_default() += right;

@@ -1,4 +1,4 @@
-//! Those who were told that they are forgotten: nothing of them is left to be read anywhere.
+//! Persons whose deletion was acknowledged: none of their data can be read anywhere.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was sealed for them cannot be opened any more, and their positions are gone.
+/// Their sealed data cannot be opened any more, and their positions are gone.
 fn log(evidence: &Evidence<'_>, forgotten: &[Forgotten], findings: &mut Findings) {
     let marked = evidence
         .facts
@@ -64,7 +64,7 @@ fn log(evidence: &Evidence<'_>, forgotten: &[Forgotten], findings: &mut Findings
     }
 }
 
-/// The rows of all tables that hold anything of whoever was to be forgotten.
+/// The rows of all tables that hold any data of the forgotten persons.
 async fn in_tables(database: &str) -> Result<Vec<String>, sqlx::Error> {
     let mut database = PgConnection::connect(database).await?;
     let tables: Vec<String> = sqlx::query_scalar(

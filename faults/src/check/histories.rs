@@ -1,4 +1,4 @@
-//! Each aggregate's own history: every decision was taken on what stood there.
+//! The history of each aggregate: every decision was based on its state at that point.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,7 +46,7 @@ fn version<'a>(
     findings.judge(VERSIONS, found == *last, fact.place(), *last, found);
 }
 
-/// An organization hears of its members in its own part of the log as well.
+/// An organization's own part of the log also reports its members.
 fn member(
     fact: &Fact,
     joins: bool,

@@ -1,4 +1,4 @@
-//! Limits: never more than so many in any window.
+//! Limits: never more than the limit in any window.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use super::{Evidence, Findings};
 use crate::notes::Admitted;
 
 const LIMITS: &str = "windows that held no more than their limit";
-/// How long processes may go on counting alone once Postgres is back.
+/// How long processes may continue to count alone once Postgres is back.
 const ALONE: Duration = Duration::from_secs(3);
 
-/// The window of the settings that the run goes by.
+/// The window in the run's settings.
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
@@ -40,8 +40,8 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was both sent and answered within a window from then on: it was counted in it whatever
-/// the moment at which it was.
+/// Requests sent and answered within the window from then on, which therefore counted in it at some
+/// moment.
 fn within(admitted: &[Admitted], from: Instant) -> Vec<Admitted> {
     let end = from + WINDOW;
     admitted
@@ -51,7 +51,7 @@ fn within(admitted: &[Admitted], from: Instant) -> Vec<Admitted> {
         .collect()
 }
 
-/// While Postgres is away, each process goes on by the counts that it saw last.
+/// While Postgres is unavailable, each process continues with the counts that it saw last.
 fn counted_alone(evidence: &Evidence<'_>, from: Instant, to: Instant) -> bool {
     let alone = evidence.done.counted_alone.iter();
     let mut alone = alone.map(|(began, ended)| (*began, *ended + ALONE));

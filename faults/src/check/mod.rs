@@ -1,4 +1,4 @@
-//! The checker. It knows what clients noted and what stands in the log, and nothing else.
+//! The checker. It knows only what clients recorded and what is in the log.
 
 mod answers;
 mod claims;
@@ -41,7 +41,7 @@ use crate::readers::{Arrived, Heard};
 use crate::strangers::Strangers;
 use crate::world::World;
 
-/// All that a run leaves for the checker.
+/// The results of a run for the checker.
 pub(crate) struct Evidence<'a> {
     pub(crate) client: &'a Client,
     pub(crate) world: &'a World,
@@ -51,28 +51,28 @@ pub(crate) struct Evidence<'a> {
     pub(crate) heard: &'a [Heard],
     pub(crate) done: &'a Done,
     pub(crate) database: &'a str,
-    /// Where the receiver listens.
+    /// The receiver's address.
     pub(crate) receiver: &'a str,
     pub(crate) strangers: Option<&'a Strangers>,
-    /// What the crowd has got.
+    /// The responses that the crowd got.
     pub(crate) tally: Option<&'a Tally>,
 }
 
 impl Evidence<'_> {
-    /// Whether a request of the crowd led to an event. What it may be, [`strangers`] judges.
+    /// Whether a request of the crowd led to an event. [`strangers`] judges which ones may.
     fn is_the_crowds(&self, fact: &Fact) -> bool {
         let led_to = |trace| self.strangers.is_some_and(|crowd| crowd.led_to(trace));
         fact.trace.is_some_and(led_to)
     }
 
-    /// Whether an organization is the tenant that means harm.
+    /// Whether an organization is the hostile tenant.
     pub(crate) fn is_hostile(&self, org: &str) -> bool {
         let neighbour = self.world.neighbour.as_ref();
         neighbour.is_some_and(|neighbour| neighbour.org == org)
     }
 }
 
-/// Holds everything against everything.
+/// Checks everything against everything.
 pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     let mut findings = Findings::default();
     findings.readers(&evidence.client.notes);
@@ -90,7 +90,7 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     visibility::check(evidence, &mut findings);
     exports_meanwhile::check(evidence, &mut findings);
     read_models(evidence.database, evidence.fold, &mut findings).await;
-    // Whoever was limited before is free again.
+    // Previously limited callers are free again.
     tokio::time::sleep(limits::WINDOW).await;
     answers::check(evidence, &mut findings).await;
     exports::check(evidence, &mut findings).await;
@@ -99,8 +99,8 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     findings
 }
 
-/// Whether a value holds another one: every field that is expected, each equal. Times are equal
-/// however they are written, and so are numbers.
+/// Whether a value contains another one: every expected field, each equal. Times and numbers are
+/// compared regardless of their notation.
 pub(crate) fn holds(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => expected.iter().all(|(name, value)| {

@@ -43,7 +43,7 @@ async fn rows(database: &mut PgConnection, table: &Named) -> Result<Table, sqlx:
     let rows = all(database, table.name).await?;
     let mut found = BTreeMap::new();
     for mut row in rows {
-        // Counters that came back to nothing may stay.
+        // Counters that returned to zero may stay.
         if table.name == "totals" && row["count"] == 0 {
             continue;
         }
@@ -55,7 +55,7 @@ async fn rows(database: &mut PgConnection, table: &Named) -> Result<Table, sqlx:
     Ok(found)
 }
 
-/// The steps of a run by their names, as the fold has them: those that the run came to.
+/// The steps that a run reached, by name, as in the fold.
 fn by_step(run: &mut Value) {
     let steps = run["steps"].as_array().into_iter().flatten();
     let steps: serde_json::Map<_, _> = steps

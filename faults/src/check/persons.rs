@@ -11,15 +11,15 @@ const CALLS: &str = "calls for help that stand once in each place they belong to
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     findings.begin(CROSSINGS);
-    // By the membership of a person in a circle, and the place.
+    // By a person's membership in a circle, and the place.
     let mut inside: HashMap<(Member, usize, String), bool> = HashMap::new();
     let mut joined: HashMap<Member, Vec<DateTime<Utc>>> = HashMap::new();
     let mut calls: HashMap<(&str, &str, &str), u32> = HashMap::new();
     for fact in &evidence.facts.all {
         match fact.kind.as_str() {
             "circle.member_joined" => joined.entry(member(fact)).or_default().push(fact.time),
-            // It belongs to the membership in which it was so, however late it was told: a crossing
-            // may come behind its person's leaving, or even their coming back.
+            // A crossing belongs to the membership during which it happened, however late it is
+            // reported: it may come after its person's leaving, or even their return.
             "place.entered" | "place.left" if !evidence.facts.is_of_the_forgotten(fact) => {
                 let member = member(fact);
                 let at = fact.recorded_at();

@@ -17,14 +17,14 @@ const TRIED: &str = "steps that are never taken failed after so many tries";
 const CALLED: &str = "HTTP steps that succeeded had called, under one key";
 const ENDS: [&str; 3] = ["run.succeeded", "run.failed", "run.cancelled"];
 
-/// What a run's stream holds, by what must not stand there twice.
+/// The contents of a run's stream, by what must not be in it twice.
 #[derive(Default)]
 struct Run<'a> {
     events: HashMap<&'a str, u32>,
     attempts: HashMap<String, u32>,
     effects: HashMap<String, u32>,
     last: Option<&'a Fact>,
-    /// Its call is never taken.
+    /// Its call is never accepted.
     fails: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     for ((org, id), run) in &runs {
         let what = format!("run {id} of {org}");
         judge(&what, run, findings);
-        // The hostile tenant's runs say the same thing several times over, or nothing.
+        // The hostile tenant's runs report the same thing several times, or nothing.
         if !evidence.is_hostile(org) {
             judge_effects(&what, run, findings);
             judge_tries(&what, run, findings);
@@ -95,7 +95,7 @@ fn add<'a>(run: &mut Run<'a>, fact: &'a Fact) {
 
 fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
     let began = run.count("workflow.triggered");
-    // Each time that it was retried it has begun once more, and ended.
+    // Each retry is one more beginning and end.
     let times = 1 + run.count("run.retried");
     let ended: u32 = ENDS.iter().map(|end| run.count(end)).sum();
     let found = format!("{:?}", run.events);
@@ -113,7 +113,7 @@ fn judge_tries(what: &str, run: &Run<'_>, findings: &mut Findings) {
     }
     let tries = run.count("run.step_failed");
     let least = TRIES * run.count("run.failed");
-    // What is called off has not come to its last try.
+    // A cancelled run has not reached its last attempt.
     let most = least + TRIES * run.count("run.cancelled");
     let right = (least..=most).contains(&tries) && run.count("run.succeeded") == 0;
     let expected = format!("{least} to {most}");

@@ -26,20 +26,20 @@ fn sequence(position: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// Whether an event belongs to what a subscriber of an organization must see.
+/// Whether a subscriber of an organization must see an event.
 fn is_of_org(heard: &Heard, fact: &Fact, facts: &Facts) -> bool {
     if fact.log != Log::Events || fact.org != heard.who || !fact.public {
         return false;
     }
     match heard.channel.as_str() {
         "runs" => fact.aggregate == AggregateType::Run,
-        // Who may still be told of a person is judged when it is sent.
+        // Who may still be informed about a person is decided at the time of sending.
         "events" => !facts.may_be_withheld(fact),
         _ => false,
     }
 }
 
-/// Whether a subscriber of an organization has not seen the last event that is for it.
+/// Whether a subscriber of an organization has not seen the last event meant for it.
 pub(crate) fn is_behind(heard: &Heard, facts: &Facts) -> bool {
     let mut newest_first = facts.all.iter().rev();
     let last = newest_first.find(|fact| is_of_org(heard, fact, facts));
@@ -50,11 +50,11 @@ pub(crate) fn is_behind(heard: &Heard, facts: &Facts) -> bool {
     last.is_some_and(|last| seen.unwrap_or_else(|| sequence(&heard.from)) < last.sequence)
 }
 
-/// What the subscriber had to see.
+/// The events that the subscriber had to see.
 fn expected<'a>(evidence: &Evidence<'a>, heard: &Heard) -> Vec<&'a Fact> {
     let from = sequence(&heard.from);
     let steady = || evidence.world.persons.iter().filter(|person| person.steady);
-    // The family sees of each other what was so once all had joined.
+    // Family members see of each other what happened once all of them had joined.
     let made = evidence.facts.made_up_to.get(&Log::Events);
     let joined = evidence
         .facts

@@ -1,5 +1,5 @@
-//! Steps that decide and steps that write: the way of a condition follows from what its run began
-//! with, and a record is written once, by the step that says so.
+//! Steps that decide and steps that write: a condition's branch follows from its run's input, and a
+//! record is written once, by the step that reports it.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ const WRITTEN: &str = "RECORD steps that wrote their record once";
 struct Run<'a> {
     mark: u64,
     way: Option<&'a Fact>,
-    /// Steps that say that they have written a record.
+    /// Steps that report having written a record.
     saved: Vec<&'a Fact>,
     /// Records that follow from the run.
     written: Vec<&'a Fact>,
@@ -63,7 +63,7 @@ fn runs<'a>(evidence: &'a Evidence<'_>) -> HashMap<&'a str, Run<'a>> {
             runs.entry("").or_default().written.push(fact);
         }
     }
-    // A record stands before the event of the run that it is written with.
+    // A record is in the log before the event of the run that it is written with.
     let written = runs.remove("").unwrap_or_default().written;
     for record in written {
         let cause = record.cause.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The crowd: what it did stands with itself alone, and nobody is shown anything of another's.
+//! The crowd: what it did affects only itself, and nobody is shown another's data.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const OWN: &str = "events that the crowd led to belong to the crowd";
 const FEEDS: &str = "events of feeds that belong to who reads them";
 const LISTS: &str = "rows of lists that belong to who reads them";
 
-/// Whose addresses the crowd's persons have.
+/// Domain of the addresses of the crowd's persons.
 const CROWD: &str = "@crowd.example";
 
 pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
@@ -38,7 +38,7 @@ pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// Accounts of the crowd's own, and what they claim.
+/// Accounts of the crowd's own, and their claims.
 fn is_of_a_stranger(fact: &Fact) -> bool {
     match fact.aggregate {
         AggregateType::Claim => true,
@@ -50,7 +50,7 @@ fn is_of_a_stranger(fact: &Fact) -> bool {
     }
 }
 
-/// All that the feeds show, by the ids of the events.
+/// Everything the feeds show, compared by event id.
 async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Findings) {
     for (path, log) in [
         ("/api/v1/events", Log::Events),
@@ -66,13 +66,13 @@ async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Fin
             continue;
         };
         for line in lines {
-            // What came after the log had been read to its end is known to nobody here.
+            // What came after the log had been read to its end is unknown here.
             let position = line["position"].as_str();
             if position.is_some_and(|position| evidence.facts.is_later(position)) {
                 continue;
             }
             let fact = owners.get(line["id"].as_str().unwrap_or_default());
-            // Positions stand with their person, and are shown to whom that person agreed to.
+            // Positions are stored with their person, and shown to those that person agreed to.
             let own = fact.is_some_and(|fact| fact.org == org || log == Log::Locations);
             let found = fact.map_or_else(|| line.to_string(), |fact| fact.place());
             findings.judge(FEEDS, own, format!("{path} of {org}"), org, found);
@@ -80,7 +80,7 @@ async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Fin
     }
 }
 
-/// A feed from its first event to its end, in parts that are soon there.
+/// Reads a feed from its first event to its end, in small parts.
 pub(super) async fn whole_feed(
     evidence: &Evidence<'_>,
     key: &str,
@@ -106,7 +106,7 @@ pub(super) async fn whole_feed(
     }
 }
 
-/// The first page of every list, by the fold's rows.
+/// The first page of every list, against the fold's rows.
 async fn lists(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Findings) {
     for (path, table, id, column) in [
         ("/api/v1/leads", "leads", "id", "id"),

@@ -1,5 +1,5 @@
-//! What sets workflows off by itself: an event that one listens to once, and so each time of a
-//! schedule.
+//! What triggers workflows automatically: an event that one listens to triggers it once, and so
+//! does each time of a schedule.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ const NO_OTHER: &str = "runs that an event started were of workflows that listen
 const TIMES: &str = "times of a schedule that started one run";
 const DUE: &str = "runs of a schedule that began at one of its times";
 
-/// From where a workflow has listened, and up to where.
+/// The ranges of positions in which a workflow has listened.
 type Listened = Vec<(u64, Option<u64>)>;
 
 /// An organization and its workflow.
 type Workflow<'a> = (&'a str, &'a str);
 
-/// Who listened when, and what was set off.
+/// Who listened when, and what was triggered.
 #[derive(Default)]
 struct Seen<'a> {
     listened: HashMap<Workflow<'a>, Listened>,
@@ -90,8 +90,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whoever listens to the end must have been set off. What came before a workflow listened no
-    /// more may have met it so or so.
+    /// A workflow that still listens at the end must have been triggered. An event from before one
+    /// stopped listening may or may not have reached it in time.
     fn judge(&mut self, event: &'a Fact, findings: &mut Findings) {
         for (workflow, listened) in &self.listened {
             if workflow.0 != event.org {
@@ -121,7 +121,7 @@ fn is_within(sequence: u64, since: u64, until: Option<u64>) -> bool {
     since < sequence && until.is_none_or(|until| sequence < until)
 }
 
-/// Whether a saved workflow is set off by the leads with the scores that are wanted.
+/// Whether a saved workflow is triggered by leads with the wanted scores.
 fn listens(saved: &Value) -> bool {
     let steps = saved["steps"].as_array().into_iter().flatten();
     let mut triggers = steps.filter(|step| step["type"] == "TRIGGER");

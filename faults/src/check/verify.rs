@@ -1,4 +1,4 @@
-//! Waypost's own judgement of its read models.
+//! Waypost's own verification of its read models.
 
 use harness::System;
 use serde_json::Value;

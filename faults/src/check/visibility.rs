@@ -1,8 +1,8 @@
-//! What is shown of persons: no position comes to whoever has no circle in common with its person
-//! any more.
+//! What is shown of persons: no position is shown to a person who no longer shares a circle with
+//! its person.
 //!
-//! Judged is only what clients know by their own clock: a position that was sent once a leaving had
-//! been acknowledged, and that came before the next joining was asked for.
+//! Only what clients know by their own clock is judged: a position that was sent after a leaving
+//! had been acknowledged, and that arrived before the next joining was requested.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -15,21 +15,21 @@ use crate::notes::{Note, Outcome};
 use crate::readers::Seen;
 
 const SHARED: &str = "positions came only to those who share a circle with their person";
-/// The path of the one webhook that wants positions, of the first organization.
+/// The path of the only webhook that wants positions, of the first organization.
 const HOOK: &str = "/hook/0-all";
 
-/// Commands by their traces.
+/// Commands by trace.
 type Notes<'a> = HashMap<u128, &'a Note>;
 
-/// How long somebody is in a circle, at most.
+/// The longest possible time span of a person's membership in a circle.
 struct Membership {
-    /// When it was asked for; nothing where it was before the run, or where nobody knows.
+    /// When it was requested; `None` if before the run, or unknown.
     from: Option<Instant>,
-    /// When its end was acknowledged; nothing while it lasts, or where nobody knows.
+    /// When its end was acknowledged; `None` while it lasts, or if unknown.
     until: Option<Instant>,
 }
 
-/// Every circle: whose organization's it is, and who is in it when.
+/// The members of a circle over time, and the organization that owns it.
 #[derive(Default)]
 struct Circle<'a> {
     org: &'a str,
@@ -42,7 +42,7 @@ enum Viewer<'a> {
     Organization(&'a str),
 }
 
-/// A position that was sent and came to somebody.
+/// A position that was sent and shown to a person.
 #[derive(Clone, Copy)]
 struct Shown {
     of: u64,
@@ -121,7 +121,7 @@ fn circles<'a>(facts: &'a Facts, notes: &Notes<'_>) -> HashMap<&'a str, Circle<'
     circles
 }
 
-/// The positions that a client sent: whose they are, and when.
+/// The positions that a client sent, with their person and time.
 fn positions(facts: &Facts, notes: &Notes<'_>) -> impl Iterator<Item = (u64, (u64, Instant))> {
     facts.of(Log::Locations).filter_map(|fact| {
         let sent = notes.get(&fact.trace?)?.sent;
@@ -147,7 +147,7 @@ fn may_be_shown(circles: &HashMap<&str, Circle<'_>>, viewer: Viewer<'_>, shown: 
 }
 
 impl Membership {
-    /// Whether it may have lasted at some time between the sending of a position and its coming.
+    /// Whether it may have lasted at some time between a position's sending and its arrival.
     fn may_last(&self, shown: Shown) -> bool {
         let has_begun = self.from.is_none_or(|from| from <= shown.seen);
         let has_not_ended = self.until.is_none_or(|until| until >= shown.sent);

@@ -19,7 +19,7 @@ const NOT_MISSED: &str = "events that came in time for a wait ended it";
 struct Waits<'a> {
     /// Leads by organization and name.
     leads: HashMap<(&'a str, &'a str), Vec<&'a Fact>>,
-    /// When a client was told that the command of a trace was carried out.
+    /// When the command of a trace was acknowledged to a client.
     told: HashMap<u128, DateTime<Utc>>,
     clocks_right: bool,
 }
@@ -27,9 +27,9 @@ struct Waits<'a> {
 /// One attempt at a step that waits.
 struct Wait<'a> {
     run: &'a [&'a Fact],
-    /// What began it: the wait for an event has an event of its own.
+    /// The event that started it: a wait for an event has an event of its own.
     began: &'a Fact,
-    /// Since when it counts its time.
+    /// When its time started.
     since: DateTime<Utc>,
     end: Option<&'a Fact>,
 }
@@ -75,7 +75,7 @@ impl<'a> Wait<'a> {
         let ended =
             |fact: &&&Fact| matches!(fact.kind.as_str(), "run.step_succeeded" | "run.step_failed");
         let ends: Vec<_> = run.iter().filter(same).filter(ended).collect();
-        // A run that ends before ends what waits in it.
+        // A run that ends earlier ends its waits.
         let cut_short = run.iter().any(|fact| {
             let ended = matches!(fact.kind.as_str(), "run.failed" | "run.cancelled");
             ended && fact.sequence > began.sequence
@@ -96,7 +96,7 @@ impl<'a> Wait<'a> {
         end.time - self.since
     }
 
-    /// When a wait for an event is over without one.
+    /// When a wait for an event times out.
     fn until(&self) -> DateTime<Utc> {
         self.since + TimeDelta::milliseconds(ANSWER_WITHIN)
     }
@@ -153,7 +153,7 @@ impl<'a> Waits<'a> {
         findings.judge(WITH_ITS_EVENT, right, end.place(), expected, &end.data);
     }
 
-    /// What a client was told of before the time was over has to be found, if only by looking back.
+    /// A lead acknowledged to a client before the timeout must be found, if only by looking back.
     fn judge_missed(&self, wait: &Wait<'_>, findings: &mut Findings) {
         let Some(end) = wait.end.filter(|_| self.clocks_right) else {
             return;
@@ -174,7 +174,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The leads that a wait is for: those that stand behind its beginning.
+    /// The leads that a wait is for: those after its start.
     fn answers<'w>(&'w self, wait: &'w Wait<'_>) -> impl Iterator<Item = &'w Fact> {
         let began = wait.began.sequence;
         let named = self.leads.get(&(wait.began.org.as_str(), wait.answer()));

@@ -13,12 +13,12 @@ const DELIVERED: &str = "deliveries that were due arrived";
 const ONE_ID: &str = "deliveries that kept one id";
 const WANTED: &str = "deliveries that the webhook had asked for";
 
-/// A webhook as the log leaves it.
+/// A webhook according to the log.
 struct Hook {
     path: String,
-    /// What it wanted, from which event on; nothing while it is disabled.
+    /// Its wanted types, each from an event on; `None` while it is disabled.
     wishes: Vec<(u64, Option<Vec<String>>)>,
-    /// Whether its owner has asked for what there was before.
+    /// Whether its owner has asked for a replay.
     replayed: bool,
     deleted: bool,
 }
@@ -36,8 +36,8 @@ impl Hook {
         self.wants(sequence, kind) || self.replayed && ever.any(|patterns| is_among(patterns, kind))
     }
 
-    /// Whether nothing has stopped it after this event: what waits for a webhook that is
-    /// disabled or deleted is not sent.
+    /// Whether nothing has stopped it after this event: pending deliveries are not sent to a
+    /// webhook that is disabled or deleted.
     fn goes_on_after(&self, sequence: u64) -> bool {
         let later = self.wishes.iter().filter(|(since, _)| *since > sequence);
         !self.deleted && later.into_iter().all(|(_, wish)| wish.is_some())
@@ -97,12 +97,12 @@ fn hooks<'a>(facts: &'a Facts, receiver: &str) -> Vec<(&'a str, Hook)> {
     hooks
 }
 
-/// What every webhook was due to get: its path and the event's sequence.
+/// The events that every webhook was due to get, each with the webhook's path.
 fn due<'a>(facts: &'a Facts, receiver: &str) -> Vec<(String, &'a super::Fact)> {
     let mut due = Vec::new();
     for (org, hook) in hooks(facts, receiver) {
         if !hook.path.starts_with('/') {
-            continue; // It is somebody else's receiver.
+            continue; // It is another receiver's.
         }
         for fact in facts.of(Log::Events) {
             let is_for_it = fact.public && fact.org == org && !facts.may_be_withheld(fact);
@@ -131,7 +131,7 @@ fn sequence(position: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// How many deliveries are due and have not arrived.
+/// Number of deliveries that are due and have not arrived.
 pub(crate) fn undelivered(facts: &Facts, arrived: &[Arrived], receiver: &str) -> usize {
     let taken = taken(arrived);
     let due = due(facts, receiver);

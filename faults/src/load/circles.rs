@@ -67,7 +67,7 @@ pub(super) async fn invite(load: &Load, dice: &mut Dice) {
     }
 }
 
-/// Joins a circle of somebody else or of an organization. Whoever is in already stays in.
+/// Joins a circle of another person or of an organization. Members stay members.
 pub(super) async fn join(load: &Load, dice: &mut Dice) {
     let (person, other) = (load.person(dice), load.person(dice));
     let code = if dice.chance(40) {
@@ -99,7 +99,7 @@ pub(super) async fn leave(load: &Load, dice: &mut Dice) {
     let command = post("leave", &person.token(), path, Value::Null, asked);
     let command = command.by(Method::DELETE).bare();
     let left = load.client.command(dice, command).await;
-    // Of what comes now the others may not be told.
+    // The others must not be shown positions from now on.
     if matches!(left, Outcome::Acknowledged { .. }) && dice.chance(70) {
         positions::one_of(load, dice, person).await;
     }

@@ -1,4 +1,4 @@
-//! Exports while everything is hurt, read slowly enough to be hurt in the midst of it.
+//! Exports under faults, read slowly enough to be hurt in the middle.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Load;
 use crate::notes::{Exported, Table};
 use hostile::Dice;
 
-/// Kinds of records that are exported, and the columns by which rows are told from each other.
+/// Kinds of records that are exported, and the columns that distinguish rows.
 pub(crate) const EXPORTED: &[(&str, &[&str])] = &[
     ("companies", &["id", "name", "domain", "city"]),
     ("deals", &["id", "title", "currency"]),
@@ -31,7 +31,7 @@ async fn one(load: &Load, dice: &mut Dice) {
     let pause = dice.millis(0..40);
     let (key, at) = (&org.key, position.as_deref());
     let file = load.client.download(dice, key, &path, at, pause);
-    // Where it broke off, whoever reads it knows that there is more.
+    // If it broke off, its reader knows that there is more.
     let Some(file) = file.await else { return };
     load.client.notes.exported(Exported {
         org: org.id.clone(),

@@ -1,5 +1,4 @@
-//! Persons who come, leave something of themselves wherever they can, and have themselves
-//! forgotten.
+//! Persons who register, leave personal data wherever they can, and then have themselves forgotten.
 
 use std::sync::Arc;
 
@@ -12,12 +11,12 @@ use crate::notes::{Asked, Complaint, Forgotten, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
 
-/// How everything begins that they leave, so that it is found wherever it stands.
+/// Prefix of everything that they leave, so that it is found wherever it is stored.
 pub(crate) const MARK: &str = "forget-me-";
 const PASSWORD: &str = "a long password";
 const FREE: &str = "addresses of forgotten persons that were free again";
 
-/// Somebody who will not stay.
+/// A person who will be forgotten.
 struct Guest {
     id: u64,
     token: String,
@@ -25,7 +24,7 @@ struct Guest {
     circle: Option<String>,
 }
 
-/// One after the other, each with the address of the one before, until the load is over.
+/// One after the other, each with the previous one's address, until the load is over.
 pub(super) async fn come_and_go(load: Arc<Load>, mut dice: Dice) {
     let mut address: Option<String> = None;
     while !load.client.is_over() {
@@ -146,7 +145,7 @@ fn position(load: &Load, guest: &Guest) -> Value {
     json!({"lat": 52.5, "lng": 13.4, "place_name": guest.mark, "recorded_at": at})
 }
 
-/// Whether somebody said that they are forgotten.
+/// Whether the deletion was acknowledged.
 async fn forget(load: &Load, dice: &mut Dice, guest: &Guest) -> bool {
     let body = json!({"password": PASSWORD});
     let asked = vec![Asked::once(

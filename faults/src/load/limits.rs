@@ -1,4 +1,4 @@
-//! Presses on the limit of a key, at both services that count it.
+//! Load on the limit of a key, at both services that count it.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -27,23 +27,23 @@ use crate::notes::Asked;
 use crate::world::{Org, Person, World};
 use hostile::Dice;
 
-/// Workers that act for organizations, and for persons.
+/// Numbers of workers that act for organizations, and for persons.
 const OF_ORGS: usize = 6;
 const OF_PERSONS: usize = 3;
 /// A worker's longest pause between two commands, in milliseconds.
 const PAUSE: u64 = 60;
 
-/// What workers work with.
+/// The workers' shared state.
 pub(crate) struct Load {
     pub(crate) client: Client,
     pub(crate) world: World,
-    /// Where webhooks and HTTP steps call.
+    /// The address that webhooks and HTTP steps call.
     pub(crate) receiver: String,
 }
 
 type Act = for<'a> fn(&'a Load, &'a mut Dice) -> BoxFuture<'a, ()>;
 
-/// What acts for organizations, by weight.
+/// Actions for organizations, by weight.
 const ORG_ACTS: &[(usize, Act)] = &[
     (26, |load, dice| Box::pin(workflows::trigger(load, dice))),
     (4, |load, dice| Box::pin(workflows::cancel(load, dice))),
@@ -71,7 +71,7 @@ const ORG_ACTS: &[(usize, Act)] = &[
     (1, |load, dice| Box::pin(circles::invite_of_org(load, dice))),
 ];
 
-/// What persons do, by weight.
+/// Actions of persons, by weight.
 const PERSON_ACTS: &[(usize, Act)] = &[
     (30, |load, dice| Box::pin(positions::one(load, dice))),
     (10, |load, dice| Box::pin(positions::several(load, dice))),
@@ -93,7 +93,7 @@ const PERSON_ACTS: &[(usize, Act)] = &[
     }),
 ];
 
-/// What the hostile tenant tries beside what its crowd does.
+/// What the hostile tenant tries besides what its crowd does.
 const TRESPASSES: &[(usize, Act)] = &[(1, |load, dice| Box::pin(trespass::try_one(load, dice)))];
 
 impl Load {
@@ -106,7 +106,7 @@ impl Load {
     }
 }
 
-/// Ends what goes on by itself, and waits for the workers, which end with the client.
+/// Ends what would continue on its own, and waits for the workers, which end with the client.
 pub(crate) async fn end(load: &Load, mut dice: Dice, done: &Done, workers: Vec<JoinHandle<()>>) {
     trespass::end_webhooks(load, &mut dice).await;
     schedules::end(load, &mut dice, done).await;
@@ -115,7 +115,7 @@ pub(crate) async fn end(load: &Load, mut dice: Dice, done: &Done, workers: Vec<J
     }
 }
 
-/// Starts all workers; they end once the client is told that it is over.
+/// Starts all workers; they end once the client is marked as over.
 pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     let mut workers = Vec::new();
     let worker = |name: String, acts: &'static [(usize, Act)]| {
@@ -155,7 +155,7 @@ pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     workers
 }
 
-/// Does nothing for a moment: there is nothing yet to act on.
+/// Pauses briefly: there is nothing yet to act on.
 async fn nothing_to_do() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
@@ -174,7 +174,7 @@ fn post(name: &'static str, token: &str, path: String, body: Value, asked: Vec<A
 }
 
 impl Command {
-    /// The same under an `Idempotency-Key` in so many of a hundred cases.
+    /// The same under an `Idempotency-Key` with the given probability in percent.
     fn keyed(self, dice: &mut Dice, percent: usize) -> Self {
         let keyed = dice.chance(percent);
         Self { keyed, ..self }

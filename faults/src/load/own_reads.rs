@@ -1,5 +1,5 @@
-//! Reads what it has just written, at the position it was given: such an answer is right or not
-//! there, never old.
+//! Reads back its own writes at the position it was given: such a response is correct or missing,
+//! never stale.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) async fn check(load: Arc<Load>, mut dice: Dice, nth: usize) {
     }
 }
 
-/// Judges an answer: a 503 or none at all says nothing.
+/// Judges a response: a 503 or no response proves nothing.
 async fn judge(
     load: &Load,
     dice: &mut Dice,
@@ -51,7 +51,7 @@ async fn judge(
     });
 }
 
-/// A record that nobody else writes: put, put again and deleted.
+/// A record that no other worker writes: put, put again and deleted.
 async fn a_record(load: &Load, dice: &mut Dice, nth: usize) {
     let org = load.org(dice);
     let (kind, event) = kind(dice);
@@ -69,7 +69,7 @@ async fn a_record(load: &Load, dice: &mut Dice, nth: usize) {
             ..
         } = load.client.command(dice, command).await
         else {
-            return; // Nobody knows what stands there now.
+            return; // Its current state is unknown.
         };
         let wanted = |status: u16, body: &Value| status == 200 && crate::check::holds(body, &held);
         judge(
@@ -113,7 +113,7 @@ async fn run(load: &Load, dice: &mut Dice) {
     }
 }
 
-/// Somebody's own latest position is never older than the one that was just answered.
+/// A person's own latest position is never older than the one just acknowledged.
 async fn location(load: &Load, dice: &mut Dice, nth: usize) {
     let person = &load.world.persons[nth % 3];
     let number = i64::try_from(load.client.number()).unwrap_or_default();

@@ -62,14 +62,14 @@ async fn sign_in(load: &Load, dice: &mut Dice, person: &crate::world::Person) {
             Outcome::Acknowledged { body, .. } => {
                 return person.signed_in(&text(&body["access_token"]));
             }
-            // Somebody else may be changing the password at this moment.
+            // Another worker may currently be changing the password.
             Outcome::Refused { .. } | Outcome::Unknown => {}
         }
         tokio::time::sleep(dice.millis(50..400)).await;
     }
 }
 
-/// The new password counts once somebody says so; an unknown outcome is asked about by its key.
+/// The new password counts once it is acknowledged; an unknown outcome is resolved by its key.
 pub(super) async fn change_password(load: &Load, dice: &mut Dice) {
     let person = load.person(dice);
     if person.steady {

@@ -1,4 +1,4 @@
-//! Where persons are: single, many at once, some sent twice; and hiding it.
+//! Positions of persons: single, many at once, some sent twice; and hiding.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::notes::{Admitted, Asked, Outcome, Times};
 use crate::world::Person;
 use hostile::Dice;
 
-/// A fix at a time that no other of this run has: its number stands in the microseconds.
+/// A fix at a time that is unique in this run: its number is in the microseconds.
 fn fix(load: &Load, dice: &mut Dice) -> Value {
     let number = i64::try_from(load.client.number()).unwrap_or_default();
     let base = DateTime::from_timestamp(Utc::now().timestamp(), 0).unwrap_or_default();
@@ -23,7 +23,7 @@ fn fix(load: &Load, dice: &mut Dice) -> Value {
 }
 
 fn update(person: &Person, body: Value, fixes: &[Value]) -> Command {
-    // A fix that was sent before stands in the log already.
+    // A fix that was sent before is already in the log.
     let asked = fixes.iter().map(|fix| {
         let held = json!({"user_id": person.id, "recorded_at": fix["recorded_at"]});
         Asked::once("location.updated", held).times(Times::AtMostOnce)

@@ -10,7 +10,7 @@ use crate::upload::Upload;
 use crate::world::Org;
 use hostile::Dice;
 
-/// The kinds as paths and as events name them.
+/// The kinds as named in paths and in events.
 const KINDS: &[(&str, &str)] = &[
     ("companies", "company"),
     ("deals", "deal"),
@@ -23,7 +23,7 @@ const KINDS: &[(&str, &str)] = &[
 pub(super) const SHARED: usize = 25;
 const STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
-/// A record that no other is equal to, by its number.
+/// A record made unique by its number.
 pub(super) fn record(kind: &str, number: u64, dice: &mut Dice) -> Value {
     let mark = format!("n{number}");
     let month = 1 + dice.below(12);
@@ -43,7 +43,7 @@ pub(super) fn record(kind: &str, number: u64, dice: &mut Dice) -> Value {
     }
 }
 
-/// A kind: how paths and how events name it.
+/// A kind: its names in paths and in events.
 pub(super) fn kind(dice: &mut Dice) -> (&'static str, &'static str) {
     dice.pick(KINDS).unwrap_or(("contacts", "contact"))
 }
@@ -103,23 +103,23 @@ pub(super) async fn delete(load: &Load, dice: &mut Dice) {
         .await;
 }
 
-/// Many records in one request, each with an answer of its own. Some of them stand in it twice, and
-/// some requests break off in the midst of it.
+/// Many records in one request, each with its own response. Some appear twice in it, and some
+/// requests break off in the middle.
 pub(super) async fn lines(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let (kind, event) = kind(dice);
     let (mut lines, mut asked) = (Vec::new(), Vec::new());
-    // Few are so many that an export of them comes in pieces.
+    // Few have enough records for an export of them to come in pieces.
     let count = if dice.chance(5) { 300 } else { 3 };
     for _ in 0..count + dice.below(20) {
         let number = load.client.number();
         let mut line = record(kind, number, dice);
         match dice.below(10) {
             0..4 => line["id"] = format!("s{}", dice.below(SHARED)).into(),
-            4..6 => {} // It gets one, the same again whenever it is sent again.
+            4..6 => {} // It gets one, and the same one whenever it is sent again.
             _ => line["id"] = format!("l{number}").into(),
         }
-        // Whether each line was written is for its own line of the answer to say.
+        // Whether each line was written is reported in its own line of the response.
         let one = Asked::once(&format!("{event}.created"), line.clone());
         asked.push(one.or(&format!("{event}.updated")).times(Times::AtMostOnce));
         lines.push(line);

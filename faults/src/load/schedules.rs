@@ -1,5 +1,5 @@
-//! Schedules at the end: the last time that was due has begun its run, and nothing begins any more
-//! while everything is compared.
+//! Schedules at the end: the last due time has started its run, and nothing starts any more while
+//! everything is compared.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ use crate::world::Org;
 use hostile::Dice;
 
 const LAST: &str = "schedules whose last time began its run";
-/// How long the run of a time may take to be seen, and a command to be taken, once everything is
-/// ready: the read models may have much to catch up with.
+/// How long a due run may take to appear, and a command to be accepted, once everything is ready:
+/// the read models may have much to catch up with.
 const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Takes every organization's schedule out of use, once its last time has been seen to. After a
-/// clock was ahead, a schedule goes on behind the times that it showed.
+/// Disables every organization's schedule, once its last due time has been handled. If a clock was
+/// ahead, a schedule continues after the times that the clock showed.
 pub(crate) async fn end(load: &Load, dice: &mut Dice, done: &Done) {
     for org in &load.world.orgs {
         if !done.clocks_jumped() {
@@ -43,7 +43,7 @@ async fn judge(load: &Load, dice: &mut Dice, org: &Org) {
         let last = "/data/0/triggerPayload/scheduledFor";
         let last = field(load, dice, org, &runs, last).await;
         match (saved, last) {
-            // No time has come yet.
+            // No time has been due yet.
             (Some(saved), _) if due <= saved => return,
             (_, Some(last)) if last >= due => return load.client.notes.right(LAST),
             (_, last) => found = format!("{last:?}"),
@@ -58,7 +58,7 @@ async fn judge(load: &Load, dice: &mut Dice, org: &Org) {
     });
 }
 
-/// A time that an answer holds.
+/// A time in a response.
 async fn field(
     load: &Load,
     dice: &mut Dice,

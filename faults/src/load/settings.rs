@@ -8,7 +8,7 @@ use crate::notes::{Asked, Outcome};
 use crate::world::text;
 use hostile::Dice;
 
-/// Webhooks that the load makes for one organization.
+/// Number of webhooks that the load creates for one organization.
 const WEBHOOKS: usize = 5;
 const WISHES: &[&str] = &[
     "lead.*",
@@ -79,7 +79,7 @@ pub(super) async fn rotate_secret(load: &Load, dice: &mut Dice) {
     load.client.command(dice, command).await;
 }
 
-/// Has a webhook get again what it has failed to take, or everything since one of the last writes.
+/// Has a webhook receive its failed deliveries again, or everything since a recent write.
 pub(super) async fn replay(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let Some(id) = org.webhooks.any(dice) else {

@@ -1,4 +1,4 @@
-//! The hostile tenant tries what belongs to others: with its key and with a token of its own.
+//! The hostile tenant tries to reach what belongs to others, with its key and its own token.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use crate::notes::{Asked, Complaint, Outcome};
 use crate::world::{Org, Person, text};
 use hostile::Dice;
 
-/// Kinds of records that it has none of, as exports call them.
+/// Kinds of records that it has none of, as exports name them.
 const EXPORTED: &[&str] = &["companies", "deals", "contacts"];
 const SHUT: &str = "what belongs to others was neither shown nor changed";
 
-/// Takes the hostile tenant's webhooks away, so that nothing goes on being sent to nobody.
+/// Deletes the hostile tenant's webhooks, so that nothing is sent in vain any more.
 pub(crate) async fn end_webhooks(load: &Load, dice: &mut Dice) {
     let Some(neighbour) = &load.world.neighbour else {
         return;
@@ -31,7 +31,7 @@ pub(crate) async fn end_webhooks(load: &Load, dice: &mut Dice) {
     }
 }
 
-/// Tries one thing that it has no right to.
+/// Tries one thing that it is not allowed to do.
 pub(super) async fn try_one(load: &Load, dice: &mut Dice) {
     let Some(neighbour) = &load.world.neighbour else {
         return nothing_to_do().await;
@@ -47,16 +47,16 @@ pub(super) async fn try_one(load: &Load, dice: &mut Dice) {
     }
 }
 
-/// What it has itself.
+/// Its own credentials.
 #[derive(Clone, Copy)]
 struct Own<'a> {
     key: &'a str,
-    /// Of a person of its own.
+    /// Token of a person of its own.
     token: &'a str,
 }
 
 impl<'a> Own<'a> {
-    /// The key where organizations go, the token where persons do.
+    /// The key for paths of organizations, the token for paths of persons.
     fn meant_for(self, path: &str) -> &'a str {
         if path.starts_with("/api/") {
             self.key
@@ -65,7 +65,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Now and then the other one.
+    /// Occasionally the other one.
     fn any_for(self, path: &str, dice: &mut Dice) -> &'a str {
         let (key, token) = (self.key, self.token);
         let own = if dice.chance(95) {
@@ -80,7 +80,7 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Reads something of others by its id.
+/// Reads an item of another organization or person by its id.
 async fn read(load: &Load, dice: &mut Dice, own: Own<'_>) {
     let (org, person) = (load.org(dice), load.person(dice));
     let Some(path) = readable(org, person, dice) else {
@@ -92,7 +92,7 @@ async fn read(load: &Load, dice: &mut Dice, own: Own<'_>) {
     judge(load, "GET", &path, shown.map(|answer| answer.json()));
 }
 
-/// Changes something of others.
+/// Changes an item of another organization or person.
 async fn change(load: &Load, dice: &mut Dice, own: Own<'_>) {
     let (org, person) = (load.org(dice), load.person(dice));
     let Some((method, path, body)) = changeable(org, person, dice) else {
@@ -108,7 +108,7 @@ async fn change(load: &Load, dice: &mut Dice, own: Own<'_>) {
     judge(load, &told, "", changed);
 }
 
-/// Reads what it may read, by what leads to others: it has to be shown its own alone.
+/// Reads what it may read, through others' ids: the response must show only its own data.
 async fn look(load: &Load, dice: &mut Dice, own: Own<'_>) {
     let Some((path, marks)) = visible(load, dice).await else {
         return nothing_to_do().await;
@@ -133,7 +133,7 @@ fn judge(load: &Load, method: &str, path: &str, got: Option<Value>) {
     }
 }
 
-/// Something of others that can be read by those it belongs to.
+/// Something of others that its owners can read.
 fn readable(org: &Org, person: &Person, dice: &mut Dice) -> Option<String> {
     Some(match dice.below(8) {
         0 => format!("/api/v1/runs/{}", org.runs.any(dice)?),
@@ -147,13 +147,13 @@ fn readable(org: &Org, person: &Person, dice: &mut Dice) -> Option<String> {
     })
 }
 
-/// One of the records that every organization of the load has and it has not.
+/// A record that every organization of the load has and the tenant has not.
 fn record(dice: &mut Dice) -> String {
     let (kind, _) = records::kind(dice);
     format!("/api/v1/records/{kind}/s{}", dice.below(records::SHARED))
 }
 
-/// Something of its own under what belongs to others, and what only theirs has in it.
+/// A read of its own data through others' ids, and marks found only in theirs.
 async fn visible(load: &Load, dice: &mut Dice) -> Option<(String, Vec<String>)> {
     let (org, person) = (load.org(dice), load.person(dice));
     let of_persons = || {
@@ -182,13 +182,13 @@ async fn visible(load: &Load, dice: &mut Dice) -> Option<(String, Vec<String>)> 
         6 => {
             let (kind, since) = (dice.pick(EXPORTED)?, "updatedSince=2026-01-01T00:00:00Z");
             let path = format!("/api/export/{kind}?{since}");
-            // It has none of these, and what they are called stands in all of theirs.
+            // It has none of these, and these prefixes are in the names of all of theirs.
             (
                 path,
                 vec!["\nc".to_owned(), "\nl".to_owned(), "\ns".to_owned()],
             )
         }
-        // Few of these are admitted in a minute, and the checker wants some too.
+        // Few of these are admitted per minute, and the checker needs some too.
         7 if dice.chance(20) => {
             let kind = dice.pick(&["leads", "orders", "clients"])?;
             let path = format!("/api/v1/{kind}?q=n{}&limit=100", dice.below(10));
@@ -203,7 +203,7 @@ async fn visible(load: &Load, dice: &mut Dice) -> Option<(String, Vec<String>)> 
     })
 }
 
-/// Its own keys, from where a page of theirs ends.
+/// Its own keys, continued from the end of a page of theirs.
 async fn on_from_theirs(load: &Load, dice: &mut Dice, org: &Org) -> Option<(String, Vec<String>)> {
     let first = "/api/v1/keys?limit=1";
     let theirs = load.client.read(dice, &org.key, first, None).await?;
@@ -226,7 +226,7 @@ async fn after_theirs(load: &Load, dice: &mut Dice, org: &Org) -> Option<(String
     Some((path, marks))
 }
 
-/// Something of others that can be changed by those it belongs to.
+/// Something of others that its owners can change.
 fn changeable(org: &Org, person: &Person, dice: &mut Dice) -> Option<(Method, String, Value)> {
     let nothing = json!({});
     let post = |path: String| (Method::POST, path, nothing.clone());

@@ -30,7 +30,7 @@ pub(super) async fn trigger(load: &Load, dice: &mut Dice) {
     let command = post("trigger", &org.key, path, body, asked).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.runs.add(text(&body["runId"]));
-        // Runs with an even mark wait for a time, and nobody answers some of the others.
+        // Runs with an even mark wait for a time, and some of the others are never answered.
         if let Some(number) = awaited.filter(|_| mark % 2 == 1 && dice.chance(75)) {
             org.awaited.add(number);
         }
@@ -42,7 +42,7 @@ pub(super) async fn answer(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     match org.awaited.take(dice) {
         Some(number) => {
-            // By then its run may have come to wait.
+            // Its run may be waiting by then.
             tokio::time::sleep(dice.millis(200..2_500)).await;
             records::post_one(load, dice, org, ("leads", "lead"), number).await;
         }
@@ -62,7 +62,7 @@ pub(super) async fn cancel(load: &Load, dice: &mut Dice) {
     load.client.command(dice, command).await;
 }
 
-/// Has a run go on that was called off or has failed; any other refuses.
+/// Resumes a run that was cancelled or has failed; any other run refuses.
 pub(super) async fn retry(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let Some(run) = org.runs.any(dice) else {
@@ -75,7 +75,7 @@ pub(super) async fn retry(load: &Load, dice: &mut Dice) {
     load.client.command(dice, command).await;
 }
 
-/// Saves one of the workflows that are in use, or one that nobody triggers but events may.
+/// Saves one of the workflows in use, or one that only events trigger.
 pub(super) async fn put(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let name = format!("Saved as {}", load.client.number());

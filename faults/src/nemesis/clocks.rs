@@ -2,8 +2,8 @@
 
 use super::{Nemesis, SERVICES};
 
-/// By how many seconds a clock is wrong. What is put off while it is ahead waits as much longer, so
-/// that an hour ahead would be an hour to wait for at the end.
+/// Seconds by which a clock is wrong. What is scheduled while it is ahead waits that much longer,
+/// so an hour ahead would mean an hour's wait at the end.
 const WRONG: [i64; 8] = [-3_600, -90, -10, -1, 1, 10, 45, 90];
 
 impl Nemesis {

@@ -11,17 +11,17 @@ use tokio::time::timeout;
 use super::{Nemesis, Target};
 use crate::disk;
 
-/// How long servers may take to say who is to step down.
+/// How long servers may take to name the leader that is to step down.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The stream whose leader most depends on.
+/// The stream whose leader matters most.
 const EVENTS: &str = "EVENTS";
-/// How long a server may take that is told everything anew.
+/// How long full replication to a server may take.
 const TOLD: Duration = Duration::from_mins(2);
-/// How many bytes are cut off at most, some hundred events.
+/// Maximum number of bytes cut off, some hundred events.
 const CUT_OFF: usize = 64 * 1024;
 
 impl Nemesis {
-    /// Has the leader of a stream, or of a bucket, make place for another server.
+    /// Has the leader of a stream, or of a bucket, step down for another server.
     pub(super) async fn step_down(&mut self) {
         let Ok(Some(context)) = timeout(PATIENCE, self.jetstream()).await else {
             return;
@@ -48,7 +48,7 @@ impl Nemesis {
     async fn jetstream(&self) -> Option<jetstream::Context> {
         for server in self.servers.nats.iter().filter(|one| one.pid().is_some()) {
             let address: ServerAddr = server.url().parse().ok()?;
-            // The client does not take them from an address by itself.
+            // The client does not take them from an address on its own.
             let user = address.username()?.to_owned();
             let password = address.password()?.to_owned();
             let options = ConnectOptions::with_user_and_password(user, password);
@@ -59,7 +59,7 @@ impl Nemesis {
         None
     }
 
-    /// Kills two NATS servers of three, which leaves nobody who could acknowledge anything.
+    /// Kills two NATS servers of three, which leaves no quorum to acknowledge anything.
     pub(super) async fn two_of_three(&mut self) {
         let stays = self.dice.below(self.servers.nats.len());
         for nth in (0..self.servers.nats.len()).filter(|nth| *nth != stays) {
@@ -69,7 +69,7 @@ impl Nemesis {
         self.bring_back(Target::Nats).await;
     }
 
-    /// A server loses its data: it comes back with nothing, and the others tell it everything.
+    /// A server loses its data: it restarts empty, and the others replicate everything to it.
     pub(super) async fn folder_lost(&mut self) {
         let nth = self.dice.below(self.servers.nats.len());
         if self.kill_where_all_have_all(nth).await {
@@ -78,8 +78,7 @@ impl Nemesis {
         }
     }
 
-    /// A server's data are put back to what they were the last time, or kept to be put back the
-    /// next time.
+    /// Restores a server's data as saved the last time, or saves them for the next time.
     pub(super) async fn older_folder(&mut self) {
         let kept = self.system.home().join("nats-older");
         let some = self.dice.below(self.servers.nats.len());
@@ -99,7 +98,7 @@ impl Nemesis {
         self.until_told().await;
     }
 
-    /// What a server wrote last to one of its streams is gone, and half of an event before it.
+    /// Cuts off what a server last wrote to one of its streams, and half of an event before it.
     pub(super) async fn end_cut_off(&mut self) {
         let nth = self.dice.below(self.servers.nats.len());
         if !self.kill_where_all_have_all(nth).await {
@@ -115,8 +114,8 @@ impl Nemesis {
         self.until_told().await;
     }
 
-    /// Kills a server whose data are going to be lost, once the others have all that it has: what
-    /// only one of them had would be lost with it. Whether it came to that.
+    /// Kills a server whose data are about to be lost, once the others have all its data: anything
+    /// only it had would be lost. Returns whether it was killed.
     async fn kill_where_all_have_all(&mut self, nth: usize) -> bool {
         let all_have_all = timeout(TOLD, self.until_all_have_all()).await.is_ok();
         if all_have_all {
@@ -127,17 +126,17 @@ impl Nemesis {
         all_have_all
     }
 
-    /// Brings a server back and waits until the others have told it what it lacks.
+    /// Brings a server back and waits until the others have replicated what it lacks.
     async fn until_told(&mut self) {
         tokio::time::sleep(self.dice.millis(0..3_000)).await;
         self.bring_back(Target::Nats).await;
-        // Until then no other server may be lost: two would have less than all.
+        // Until then no other server may be lost: the remaining two would lack data.
         if timeout(TOLD, self.until_all_have_all()).await.is_err() {
             self.done.hurt("not told all by the others".to_owned());
         }
     }
 
-    /// Waits until every server has what its streams hold.
+    /// Waits until every server has all messages of its streams.
     async fn until_all_have_all(&self) {
         while !self.have_all().await.unwrap_or_default() {
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -153,7 +152,7 @@ impl Nemesis {
         Some(!streams.is_empty() && followers.all(|follower| follower.current))
     }
 
-    /// Kills all that keeps anything.
+    /// Kills every server that stores anything.
     pub(super) async fn kill_nats_and_postgres(&mut self) {
         let since = Instant::now();
         for nats in &mut self.servers.nats {

@@ -1,4 +1,4 @@
-//! What can be done, by name.
+//! The possible deeds, by name.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use clap::ValueEnum;
 
 use crate::Options;
 
-/// From how many seconds on a run has time for something to be held still for long.
+/// Shortest run, in seconds, with time for a long pause.
 const LONG_RUN: u64 = 300;
-/// From how many seconds on a run has time for what takes some seconds by itself.
+/// Shortest run, in seconds, with time for what takes some seconds on its own.
 const A_MINUTE: u64 = 60;
 
 /// Something that hurts. Its name is the variant's, in kebab case, and lasts.
@@ -97,7 +97,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// How often it is chosen among all.
+    /// Its weight among all deeds.
     fn weight(self) -> usize {
         match self {
             Self::Kill => 46,
@@ -166,7 +166,7 @@ impl Deed {
         }
     }
 
-    /// All of these, or all that there are, without those.
+    /// The given deeds, or all if none are given, without the excluded ones.
     pub fn choose(only: &[Self], without: &[Self]) -> Vec<Self> {
         let all = Self::value_variants().iter().copied();
         let is_wanted = |deed: &Self| only.is_empty() || only.contains(deed);
@@ -174,13 +174,13 @@ impl Deed {
         wanted.filter(|deed| !without.contains(deed)).collect()
     }
 
-    /// Those that a run can do among those that it may do.
+    /// The allowed deeds that a run can do.
     pub fn possible(options: &Options) -> Vec<Self> {
         let suiting = options.deeds.iter().filter(|deed| deed.suits(options));
         suiting.copied().collect()
     }
 
-    /// Those of them that are chosen for a round, by weight.
+    /// The possible deeds among which a round's is chosen, with their weights.
     pub(super) fn weighed(options: &Options) -> Vec<(usize, Self)> {
         let possible = Self::possible(options).into_iter();
         let weighed = possible.map(|deed| (deed.weight(), deed));

@@ -8,16 +8,16 @@ use super::{Nemesis, RUNNER, SERVICES, Target};
 use crate::client::Duty;
 use crate::notes::Complaint;
 
-/// How long connections are cut, again and again.
+/// How long connections are repeatedly cut.
 const CUTTING: Duration = Duration::from_secs(3);
-/// How long a service may take to end that is asked to.
+/// How long a service may take to exit when asked to.
 const ENDING: Duration = Duration::from_secs(20);
 const ENDS: &str = "services that ended when asked to";
 /// How long a second instance may take to be ready.
 const STARTING: Duration = Duration::from_secs(20);
 
 impl Nemesis {
-    /// Kills as a crash would, and brings back after a moment or two.
+    /// Kills as a crash would, and restarts after a moment or two.
     pub(super) async fn kill(&mut self, targets: &[Target]) {
         let since = Instant::now();
         for target in targets {
@@ -77,7 +77,7 @@ impl Nemesis {
         }
     }
 
-    /// Holds a process still: its connections stay open and nothing answers.
+    /// Pauses a process: its connections stay open and nothing answers.
     pub(super) async fn hold_still(&mut self, target: Target, span: Duration) {
         let since = Instant::now();
         self.hurts(target);
@@ -98,7 +98,7 @@ impl Nemesis {
         }
     }
 
-    /// Ends in order and starts again.
+    /// Shuts down cleanly and restarts.
     pub(super) async fn restart(&mut self, target: Target) {
         let since = Instant::now();
         self.hurts(target);
@@ -119,8 +119,8 @@ impl Nemesis {
         }
     }
 
-    /// Has Postgres end every connection, many times over: wherever a service is in what it
-    /// writes, it has to find out what became of it.
+    /// Has Postgres close every connection many times: wherever a service is in a write, it has to
+    /// find out whether the write took effect.
     pub(super) async fn cut_connections(&mut self) {
         let since = Instant::now();
         let url = self.servers.postgres.url();
@@ -140,7 +140,7 @@ impl Nemesis {
         self.counted_alone(since);
     }
 
-    /// Asks a service to end, which it has to do soon whatever is going on.
+    /// Asks a service to exit, which it has to do soon whatever is going on.
     async fn end_in_order(&mut self, nth: usize) {
         self.system.programs()[nth].ask_to_end();
         let begun = Instant::now();
@@ -164,7 +164,7 @@ impl Nemesis {
         &mut self.servers.nats[nth]
     }
 
-    /// A second instance of a service beside the first. It answers half of the requests until
+    /// Starts a second instance of a service beside the first. It serves half of the requests until
     /// the next time, when it is killed.
     pub(super) async fn second(&mut self) {
         self.end_second();
@@ -199,8 +199,8 @@ impl Nemesis {
         }
     }
 
-    /// Kills the runner and starts it on checkpoints of some time ago: it is given again what it
-    /// has done already.
+    /// Kills the runner and starts it with older checkpoints, so that it receives again what it has
+    /// already handled.
     pub(super) async fn older_checkpoint(&mut self) {
         let nth = (0..SERVICES).find(|nth| self.system.programs()[*nth].name() == RUNNER);
         let Some(nth) = nth.filter(|_| self.older.is_there()) else {

@@ -6,7 +6,7 @@ use super::{Nemesis, Target};
 use crate::disk;
 
 impl Nemesis {
-    /// Power fails, of one server or of all: they end, and what was not on their disks is lost.
+    /// Power fails, of one server or of all: they exit, and what was not on their disks is lost.
     pub(super) async fn power_loss(&mut self) {
         let began = Instant::now();
         let servers = self.some_servers();
@@ -20,8 +20,8 @@ impl Nemesis {
         self.begin_anew(&servers, began).await;
     }
 
-    /// A disk fails under a server that goes on: nothing can be written or flushed any more. Not
-    /// under NATS where it is one server: it shows its readers what it could not flush.
+    /// A disk fails under a server that continues: nothing can be written or flushed any more. Not
+    /// with a single NATS server: it shows its readers what it could not flush.
     pub(super) async fn disk_fails(&mut self) {
         let began = Instant::now();
         let nth = match self.servers.nats.len() {
@@ -33,7 +33,7 @@ impl Nemesis {
         self.begin_anew(&[nth], began).await;
     }
 
-    /// Kills servers whose disks are shut down, and starts them on what these have kept.
+    /// Kills servers whose disks are shut down, and starts them on what the disks have kept.
     async fn begin_anew(&mut self, servers: &[usize], began: Instant) {
         for nth in servers {
             self.kill_server(*nth);
@@ -45,8 +45,8 @@ impl Nemesis {
         }
     }
 
-    /// A disk is full for some seconds. A NATS server has to be started again then, which it says;
-    /// Postgres goes on by itself where it has not ended.
+    /// Fills a disk for some seconds. A NATS server must be restarted afterwards, as it reports;
+    /// Postgres continues on its own unless it has exited.
     pub(super) async fn disk_full(&mut self) {
         let (began, nth) = (Instant::now(), self.some_server());
         self.done.hurt(self.servers.name(nth));
@@ -60,7 +60,7 @@ impl Nemesis {
         }
     }
 
-    /// A disk hangs for some seconds: whoever writes to it waits, and goes on afterwards.
+    /// A disk hangs for some seconds: writers to it block, and continue afterwards.
     pub(super) async fn disk_hangs(&mut self) {
         let (began, nth) = (Instant::now(), self.some_server());
         self.done.hurt(self.servers.name(nth));
@@ -72,8 +72,8 @@ impl Nemesis {
         }
     }
 
-    /// Postgres is killed and its data are put back to what they were the last time, or kept to be
-    /// put back the next time.
+    /// Kills Postgres and restores its data as saved the last time, or saves them for the next
+    /// time.
     pub(super) async fn older_database(&mut self) {
         let data = self.servers.postgres.data().to_owned();
         let kept = data.with_extension("older");

@@ -6,11 +6,11 @@ use std::time::Instant;
 /// One thing that was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Act {
-    /// In which round.
+    /// The round it was done in.
     pub(crate) round: u32,
-    /// By what name.
+    /// The deed's name.
     pub(crate) deed: String,
-    /// To whom, and how.
+    /// The targets, and details.
     pub(crate) what: String,
     pub(crate) began: Instant,
     pub(crate) ended: Instant,
@@ -19,18 +19,18 @@ pub(crate) struct Act {
 /// Everything that was done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The round that goes on.
+    /// The current round.
     pub(super) round: u32,
     pub(crate) acts: Vec<Act>,
     pub(crate) kills: u64,
-    /// When Postgres was away, to one service at least that counts: each then counts limits alone.
+    /// When at least one counting service could not reach Postgres: each then counts limits alone.
     pub(crate) counted_alone: Vec<(Instant, Instant)>,
-    /// Whom the deed in progress has hurt so far, and how often.
+    /// Targets that the current deed has hurt so far, and how often.
     hurt: Vec<(String, u32)>,
 }
 
 impl Done {
-    /// Somebody is hurt by the deed in progress, perhaps again.
+    /// Records that the current deed hurts a target, perhaps again.
     pub(super) fn hurt(&mut self, whom: String) {
         match self.hurt.last_mut() {
             Some((last, times)) if *last == whom => *times += 1,
@@ -38,7 +38,7 @@ impl Done {
         }
     }
 
-    /// The deed in progress is done. One that has hurt nobody did not happen.
+    /// Ends the current deed. One that has hurt nothing did not happen.
     pub(super) fn end(&mut self, deed: String, began: Instant) {
         let told = |(whom, times): (String, u32)| match times {
             1 => whom,
@@ -50,7 +50,7 @@ impl Done {
         }
     }
 
-    /// Something has been done by now.
+    /// Records something that is done by now.
     pub(super) fn add(&mut self, deed: String, what: String, began: Instant) {
         let ended = Instant::now();
         self.acts.push(Act {
@@ -68,7 +68,7 @@ impl Done {
         self.acts.iter().any(|act| act.deed == jumps)
     }
 
-    /// How often each was done, and to whom.
+    /// How often each deed was done, by target.
     pub(crate) fn tally(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut tally: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for act in &self.acts {

@@ -1,21 +1,21 @@
-//! What the nemesis does to what the system grants a process.
+//! What the nemesis does to a process' resource limits.
 
 use std::time::Instant;
 
 use super::{COUNTING, Nemesis, SERVICES, Target};
 
-/// A service opens at most so many more.
+/// Upper bound on how many more files a service may open.
 const MORE: usize = 4;
 
 impl Nemesis {
-    /// A service can open hardly any more files or connections for some seconds.
+    /// Lets a service open hardly any more files or connections for some seconds.
     pub(super) async fn few_files(&mut self) {
         let since = Instant::now();
         let nth = self.dice.below(SERVICES);
         self.hurts(Target::Service(nth));
         let more = self.dice.below(MORE);
         let program = &self.system.programs()[nth];
-        // One that has ended meanwhile has nothing to be limited in.
+        // A process that has exited meanwhile has no limits to set.
         let Ok(limit) = program.limit_files_to_open(more) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! The nemesis: kills, holds still and restarts everything there is, delivers twice, and comes
+//! The nemesis: kills, pauses and restarts everything there is, delivers twice, and interferes
 //! between services and their servers.
 
 mod clocks;
@@ -37,14 +37,14 @@ pub(crate) use done::Done;
 
 /// Services among the system's programs: projector, command-api, query-api, workflow-runner.
 const SERVICES: usize = 4;
-/// Those of them that count requests against limits.
+/// Those that count requests against limits.
 const COUNTING: [usize; 2] = [1, 2];
 const RUNNER: &str = "workflow-runner";
 /// How long everything may take to be ready once nothing is hurt any more.
 const HEALING: Duration = Duration::from_mins(2);
-/// Longer than any lease and any consumer live.
+/// Longer than any lease or consumer lives.
 const LONG: Duration = Duration::from_secs(90);
-/// By what name it is told that a service is started again as any supervisor would.
+/// Name that records the restart, as by any supervisor, of a service that exited on its own.
 const ENDED_BY_ITSELF: &str = "(ended by itself)";
 
 /// What can be hurt.
@@ -64,7 +64,7 @@ const TARGETS: &[(usize, Target)] = &[
     (3, Target::Postgres),
 ];
 
-/// All that can be hurt.
+/// Everything that can be hurt.
 pub(crate) struct Hurt {
     pub(crate) servers: Servers,
     pub(crate) network: Network,
@@ -73,8 +73,8 @@ pub(crate) struct Hurt {
 }
 
 impl Hurt {
-    /// Puts ways of its own between each service and the servers, and a clock of its own where
-    /// there are to be some, and starts it on these.
+    /// Puts proxies between each service and the servers, and gives it a clock of its own if asked
+    /// to, then restarts it with these.
     pub(crate) async fn come_between(mut system: System, servers: Servers, clocks: bool) -> Self {
         let network = Network::before(&servers, SERVICES);
         let network = network.expect("ports for proxies");
@@ -98,33 +98,33 @@ impl Hurt {
     }
 }
 
-/// Somebody who means harm, and owns all that can be harmed.
+/// The nemesis. It owns everything that can be harmed.
 pub(crate) struct Nemesis {
     pub(crate) servers: Servers,
-    /// Left behind the servers: their data are in its folder.
+    /// Dropped after the servers: their data are in its folder.
     pub(crate) system: System,
     pub(crate) done: Done,
     network: Network,
     clocks: Option<Clocks>,
-    /// What it may do, by weight.
+    /// Deeds it may do, by weight.
     deeds: Vec<(usize, Deed)>,
     load: Arc<Load>,
     older: Older,
-    /// When Postgres' data were kept that are to be put back.
+    /// When Postgres' data were saved for a later restore.
     database_kept: Option<Instant>,
-    /// The NATS server whose data were kept that are to be put back.
+    /// The NATS server whose data were saved for a later restore.
     folder_kept: Option<usize>,
-    /// Where another version's programs are.
+    /// Folder of another version's programs.
     other: Option<PathBuf>,
-    /// What each round's dice come from.
+    /// Source of each round's dice.
     root: Dice,
-    /// Those of the round, so that it goes the same whatever others do.
+    /// The round's dice, so that a round plays out the same whatever others do.
     dice: Dice,
-    /// The only rounds in which anything is done; all where nothing is said.
+    /// The only rounds in which anything is done; all rounds if `None`.
     rounds: Option<BTreeSet<u32>>,
-    /// A second instance of a service, while it runs.
+    /// A second instance of a service, while it is running.
     second: Option<Program>,
-    /// A command of the operator's that is under way.
+    /// An operator's command in progress.
     operation: Option<Operation>,
 }
 
@@ -254,7 +254,7 @@ impl Nemesis {
             Deed::Verify | Deed::Rebuild | Deed::Backup | Deed::MasterKey => {
                 self.operate(deed).await;
             }
-            // Once, when all has been judged.
+            // Done once, after all else has been judged.
             Deed::AllLost => {}
             Deed::PowerLoss => self.power_loss().await,
             Deed::DiskFails => self.disk_fails().await,
@@ -265,7 +265,7 @@ impl Nemesis {
         self.done.end(deed.to_string(), began);
     }
 
-    /// How long something is held still.
+    /// How long something is paused.
     fn span(&mut self, deed: Deed) -> Duration {
         let span = match deed {
             Deed::HoldLong => return LONG,
@@ -276,7 +276,7 @@ impl Nemesis {
     }
 
     fn target(&mut self) -> Target {
-        // Of three servers, each is one.
+        // With three servers, each counts as one target.
         if self.servers.nats.len() > 1 && self.dice.chance(30) {
             return Target::Nats;
         }
@@ -291,18 +291,18 @@ impl Nemesis {
         }
     }
 
-    /// Notes that the deed in progress hurts somebody.
+    /// Records that the current deed hurts a target.
     fn hurts(&mut self, target: Target) {
         let name = self.name(target);
         self.done.hurt(name);
     }
 
-    /// Notes a time in which limits need not be exact.
+    /// Records a time in which limits need not be exact.
     fn counted_alone(&mut self, since: Instant) {
         self.done.counted_alone.push((since, Instant::now()));
     }
 
-    /// Starts again what has ended by itself, as whoever runs services has it done.
+    /// Restarts services that have exited on their own, as a supervisor would.
     fn supervise(&mut self) {
         for nth in 0..SERVICES {
             let program = &mut self.system.programs()[nth];
@@ -315,7 +315,7 @@ impl Nemesis {
         }
     }
 
-    /// Waits for every process to be ready, but not for ever; whether they are.
+    /// Waits for every process to be ready until the deadline; returns whether they are.
     async fn until_ready(&mut self, until: Instant) -> bool {
         while Instant::now() < until {
             self.supervise();
@@ -326,7 +326,7 @@ impl Nemesis {
         false
     }
 
-    /// Ends all harm and waits until everything is ready again; whether it gets so.
+    /// Ends all harm and waits until everything is ready again; returns whether it is.
     pub(crate) async fn heal(&mut self) -> bool {
         self.end_second();
         self.network.open();
@@ -346,7 +346,7 @@ impl Nemesis {
         healed
     }
 
-    /// The logs of everything that ran, each by a name of its own.
+    /// The logs of everything that ran, each with a unique name.
     pub(crate) fn logs(&self) -> Vec<(String, PathBuf)> {
         let home = self.system.home();
         let mut logs = Vec::new();
@@ -358,7 +358,7 @@ impl Nemesis {
             });
             logs.extend(named.filter(|(_, path)| path.extension().is_some_and(|it| it == "log")));
         }
-        // Servers of a cluster have homes of their own.
+        // Servers of a cluster have their own homes.
         for nth in 1..=self.servers.nats.len() {
             let log = home.join(format!("waypost-{nth}/nats/nats.log"));
             if log.exists() {

@@ -1,4 +1,4 @@
-//! Checkpoints of the runner as they stood some time ago.
+//! Earlier states of the runner's checkpoints.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What stood in their bucket at some time.
+/// The contents of their bucket at an earlier time.
 pub(super) struct Older {
     log: EventLog,
     stood: Vec<(String, Vec<u8>)>,
@@ -24,14 +24,14 @@ impl Older {
         !self.stood.is_empty()
     }
 
-    /// Remembers what stands there now, where the log answers.
+    /// Saves the bucket's current contents, if the log answers.
     pub(super) async fn look(&mut self) {
         if let Ok(Some(stood)) = timeout(PATIENCE, read(&self.log)).await {
             self.stood = stood;
         }
     }
 
-    /// Puts back what was remembered; whether all of it stands there again.
+    /// Restores what was saved; returns whether all of it was written.
     pub(super) async fn put_back(&self) -> bool {
         let putting = async {
             let bucket = open(&self.log).await?;

@@ -1,5 +1,5 @@
-//! What an operator does with the command line while everything else is hurt: it goes on beside the
-//! deeds that follow, which break it off as they may.
+//! What an operator does with the command line under faults: it runs alongside the deeds that
+//! follow, which may interrupt it.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{Deed, Nemesis};
 use crate::notes::Complaint;
 
-/// Read models that are checked and built anew.
+/// Read models that are verified and rebuilt.
 const PROJECTIONS: &[&str] = &[
     "contacts",
     "orders",
@@ -29,17 +29,17 @@ const ENDING: Duration = Duration::from_mins(5);
 const TOLD: &str = "what an operator's commands said was so";
 const ENDS: &str = "an operator's commands ended";
 
-/// A command that is under way.
+/// A command in progress.
 pub(super) struct Operation {
     deed: Deed,
-    /// The projection that it is about, the folder of the backup, or whose key it is.
+    /// The projection, the folder of the backup, or whose key it is.
     about: String,
     began: Instant,
     output: JoinHandle<std::io::Result<Output>>,
 }
 
 impl Nemesis {
-    /// Begins a command, unless one is still under way.
+    /// Starts a command, unless one is still in progress.
     pub(super) async fn operate(&mut self, deed: Deed) {
         self.end_operation(Duration::ZERO).await;
         if self.operation.is_some() {
@@ -53,7 +53,7 @@ impl Nemesis {
         let arguments = match deed {
             Deed::Backup => vec!["backup", &about],
             Deed::Rebuild => vec!["projection", "rebuild", &about],
-            // Whoever is cut off for longer has to read the key's file again.
+            // A process that is cut off for longer has to reread the key file.
             Deed::MasterKey => vec!["master-key", "rotate", "--settle-seconds", "3"],
             _ => vec!["projection", "verify", &about],
         };
@@ -66,8 +66,8 @@ impl Nemesis {
         });
     }
 
-    /// Waits so long for a command that is under way, and judges what it said. What was broken off
-    /// has said nothing.
+    /// Waits up to `patience` for the command in progress, and judges its output. An interrupted
+    /// one has reported nothing.
     async fn end_operation(&mut self, patience: Duration) {
         let Some(mut operation) = self.operation.take() else {
             return;
@@ -120,12 +120,12 @@ impl Nemesis {
 
     fn backup(&self) -> PathBuf {
         let folder = self.system.home().join("backup");
-        // What an earlier one has left behind, whole or not.
+        // Left behind by an earlier backup, complete or not.
         let _ = std::fs::remove_dir_all(&folder);
         folder
     }
 
-    /// A backup that was taken has to be whole.
+    /// Checks that a backup that was taken is complete.
     async fn wrong_with_backup(&self) -> Option<String> {
         let folder = self.system.home().join("backup");
         let arguments = ["backup", "verify", folder.to_str().expect("UTF-8")];
@@ -134,7 +134,7 @@ impl Nemesis {
     }
 }
 
-/// What a verification found; nothing where it was broken off.
+/// Differences found by a verification; `None` if it was interrupted.
 fn differences(output: &Output) -> Option<String> {
     let told: Value = serde_json::from_slice(&output.stdout).ok()?;
     (told["differences"] != 0).then(|| format!("{told} {}", said(output)))

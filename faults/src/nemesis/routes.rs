@@ -1,14 +1,14 @@
-//! What the nemesis does to the ways between NATS servers.
+//! What the nemesis does to the routes between NATS servers.
 
 use local_servers::Passage;
 
 use super::{Deed, Nemesis};
 
-/// How often connections are cut while one deed cuts them.
+/// Number of times that one deed cuts connections.
 const CUTS: usize = 8;
 
 impl Nemesis {
-    /// Changes the ways between servers for a while: between two of them, or between one and all
+    /// Disturbs the routes between servers for a while: between two of them, or between one and all
     /// others.
     pub(super) async fn hurt_routes(&mut self, deed: Deed) {
         let ways = self.some_routes();

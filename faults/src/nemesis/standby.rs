@@ -8,8 +8,8 @@ use super::{Nemesis, Target};
 use crate::disk;
 
 impl Nemesis {
-    /// Postgres is killed and a standby takes its place, which lacks what it had not been told.
-    /// Later its data come back to where Postgres was, as one who has mended a machine would do.
+    /// Kills Postgres and promotes a standby, which lacks what was not yet replicated to it. Later
+    /// its data are moved back to Postgres' place, as after the repair of a machine.
     pub(super) async fn standby_promoted(&mut self) {
         let began = Instant::now();
         let home = TemporaryHome::new().expect("a folder");

@@ -17,7 +17,7 @@ impl Nemesis {
         self.restart(Target::Service(nth)).await;
     }
 
-    /// All services are of this version again.
+    /// Returns all services to this version.
     pub(super) fn end_other_versions(&mut self) {
         let Some(other) = self.other.clone() else {
             return;

@@ -1,4 +1,4 @@
-//! What the nemesis does to the ways between services and servers.
+//! What the nemesis does to the network paths between services and servers.
 
 use std::time::Instant;
 
@@ -7,11 +7,11 @@ use local_servers::{Passage, Way};
 use super::{COUNTING, Deed, Nemesis, SERVICES};
 use crate::network::Side;
 
-/// How often connections are cut while one deed cuts them.
+/// Number of times that one deed cuts connections.
 const CUTS: usize = 12;
 
 impl Nemesis {
-    /// Changes the ways of some services for a while.
+    /// Disturbs the paths of some services for a while.
     pub(super) async fn hurt_ways(&mut self, deed: Deed) {
         let began = Instant::now();
         let (services, side) = (self.some_services(), self.side());
@@ -47,7 +47,7 @@ impl Nemesis {
         }
     }
 
-    /// Mostly shorter than anybody's patience, at times longer than leases live.
+    /// Mostly shorter than any timeout, sometimes longer than leases live.
     pub(super) async fn for_a_while(&mut self) {
         let span = if self.dice.chance(70) {
             200..2_500
@@ -88,7 +88,7 @@ impl Nemesis {
     }
 }
 
-/// What a way is like under a deed that leaves no choice.
+/// The state of a path under a deed that leaves no choice.
 fn way_of(deed: Deed) -> Way {
     let mut way = Way::default();
     if matches!(deed, Deed::Partition | Deed::HoldRequests) {

@@ -1,4 +1,4 @@
-//! Readers that stay: subscribers of sockets and a receiver of webhooks.
+//! Long-lived readers: subscribers of sockets and a receiver of webhooks.
 
 mod receiver;
 mod socket;

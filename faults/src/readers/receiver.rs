@@ -14,19 +14,19 @@ use crate::definitions::NEVER_TAKEN;
 use crate::world::text;
 use hostile::Dice;
 
-/// A request with this chance or more, of a hundred, is taken, sooner or later.
+/// A request with this chance or more, in percent, is accepted sooner or later.
 const TAKEN: usize = 8;
-/// Longer than an attempt may take.
+/// Longer than the timeout of an attempt.
 const TOO_SLOW: Duration = Duration::from_millis(2_500);
 
-/// A request that arrived whole.
+/// A request that arrived in full.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
-    /// Its path: which webhook it was sent to, or the HTTP steps' own.
+    /// Its path: the webhook's, or that of HTTP steps.
     pub(crate) path: String,
     /// The delivery's id, or an HTTP step's `Idempotency-Key`.
     pub(crate) id: String,
-    /// The position of the event that is told, where one is.
+    /// The position of the reported event, if there is one.
     pub(crate) position: String,
     /// Whether it was answered 200 at once.
     pub(crate) taken: bool,

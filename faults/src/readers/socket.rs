@@ -1,4 +1,4 @@
-//! A subscriber of `/ws` that goes on where it was whenever its connection ends.
+//! A subscriber of `/ws` that resumes where it was whenever its connection ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,37 +13,37 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::world::text;
 use hostile::Dice;
 
-/// Silence after which the subscriber connects anew: the server pings more often.
+/// Silence after which the subscriber reconnects: the server pings more often.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// What came over a subscription.
+/// A message received on a subscription.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
-    /// An event at a position, and when it came.
+    /// An event at a position, and when it arrived.
     Event {
         position: String,
         kind: String,
         at: Instant,
     },
-    /// Positions between two places were left out for newer ones.
+    /// Positions between two places were left out in favour of newer ones.
     Conflated { from: String, to: String },
-    /// It began anew, as if it had never been there.
+    /// The subscription was restarted from scratch.
     Reset,
 }
 
 /// One subscription over all of its connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
-    /// Whose it is, for reports.
+    /// Its owner, for reports.
     pub(crate) who: String,
     pub(crate) channel: String,
-    /// Where it began.
+    /// The position where it started.
     pub(crate) from: String,
     pub(crate) seen: Vec<Seen>,
     pub(crate) connections: u64,
 }
 
-/// Subscribes and stays subscribed until dropped, with the token that is in force at the time.
+/// Subscribes and stays subscribed until dropped, using the token currently in force.
 pub(crate) fn listen(
     base: &str,
     token: impl Fn() -> String + Send + 'static,
@@ -60,7 +60,7 @@ pub(crate) fn listen(
     let (channel, mine) = (channel.to_owned(), heard.clone());
     let task = tokio::spawn(async move {
         loop {
-            // However it ended, the next connection goes on from the last position.
+            // However it ended, the next connection resumes from the last position.
             let _ = connection(&url, &token(), &channel, &mine, &mut dice).await;
             tokio::time::sleep(dice.millis(10..300)).await;
         }
@@ -72,7 +72,7 @@ fn with<T>(heard: &Mutex<Heard>, change: impl FnOnce(&mut Heard) -> T) -> T {
     change(&mut heard.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The last position that everything up to is known of.
+/// The last position up to which everything is known.
 fn place(heard: &Heard) -> Option<String> {
     let seen = heard.seen.iter().rev().find_map(|seen| match seen {
         Seen::Event { position, .. } => Some(position.clone()),
@@ -81,7 +81,7 @@ fn place(heard: &Heard) -> Option<String> {
     seen.or_else(|| (!heard.from.is_empty()).then(|| heard.from.clone()))
 }
 
-/// One connection, to its end; now and then the client itself hangs up.
+/// Runs one connection to its end; occasionally the client itself hangs up.
 async fn connection(
     url: &str,
     token: &str,

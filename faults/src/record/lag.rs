@@ -1,4 +1,4 @@
-//! How far the read models are behind the log, looked at from beside the services.
+//! The read models' lag behind the log, observed from outside the services.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a look may take. What does not answer leaves a gap.
+/// Timeout of one observation. No response leaves a gap.
 const PATIENCE: Duration = Duration::from_millis(900);
 
-/// What was seen at one look.
+/// One observation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lag {
     /// Since the run began.
     pub(crate) seconds: f64,
-    /// Events of the log that the slowest of its projections had not folded.
+    /// Events of the log that its slowest projection had not folded.
     pub(crate) events: u64,
 }
 
-/// Somebody who looks every second.
+/// A task that observes the lag every second.
 pub(crate) struct Watch {
     seen: Arc<Mutex<Vec<Lag>>>,
     task: JoinHandle<()>,
@@ -50,7 +50,7 @@ impl Watch {
         Self { seen, task }
     }
 
-    /// Ends, and gives all that was seen.
+    /// Stops, and returns all observations.
     pub(crate) fn end(self) -> Vec<Lag> {
         self.task.abort();
         let seen = self.seen.lock();

@@ -1,4 +1,4 @@
-//! A record of a run: what was done when, what clients saw meanwhile, and what was found.
+//! A record of a run: what was done when, what clients saw meanwhile, and the findings.
 
 mod lag;
 mod page;
@@ -39,10 +39,10 @@ impl Began {
     }
 }
 
-/// What was seen while the run went on.
+/// Observations made during the run.
 pub(crate) struct Seen {
     pub(crate) began: Began,
-    /// How long the nemesis raged.
+    /// How long the nemesis injected faults.
     pub(crate) raged: Duration,
     pub(crate) lag: Vec<Lag>,
 }
@@ -57,11 +57,11 @@ struct Done {
     to: f64,
 }
 
-/// What is told of a run.
+/// The contents of a run's record.
 pub(crate) struct Record {
     options: Options,
     began: Began,
-    /// How long the nemesis raged.
+    /// How long the nemesis injected faults.
     raged: f64,
     deeds: Vec<Done>,
     seconds: Vec<Second>,
@@ -95,7 +95,7 @@ impl Record {
         }
     }
 
-    /// Writes it down for programs and for people.
+    /// Writes the record for programs and for people.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(&self.json())?;
         std::fs::write(folder.join("run.json"), text)?;
@@ -150,7 +150,7 @@ impl Record {
     }
 }
 
-/// To three places, as nobody reads more.
+/// Rounds to three decimal places, as more would not be read.
 fn rounded(number: f64) -> f64 {
     (number * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,4 @@
-//! The record as a page that needs nothing else.
+//! The record as a self-contained page.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ padding:.15rem .8rem .15rem 0;border-bottom:1px solid #8884}td.number{text-align
 font-variant-numeric:tabular-nums;white-space:nowrap}
 .wrong{color:#c2412d;font-weight:600}code{overflow-wrap:anywhere}";
 
-/// Text that stands in HTML as it is.
+/// Escapes text for HTML.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -187,7 +187,7 @@ fn checks(record: &Record, page: &mut String) {
     page.push_str("</table>\n");
 }
 
-/// For a plot, in which so many more make no difference.
+/// A number for a plot, in which exceeding `u32` makes no difference.
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }

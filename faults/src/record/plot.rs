@@ -1,29 +1,29 @@
-//! Plots over the time of a run, as SVG that stands in the page.
+//! Plots over the time of a run, as SVG embedded in the page.
 
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 140.0;
-/// Left of a plot, for the greatest value.
+/// Space to the left of a plot, for the greatest value.
 const LEFT: f64 = 60.0;
-/// Right of it, for the half of the last time.
+/// Space to the right, for half of the last time label.
 const RIGHT: f64 = 25.0;
-/// Below it, for times.
+/// Space below, for times.
 const BELOW: f64 = 18.0;
-/// Times that are named below a plot.
+/// Number of times named below a plot.
 const TICKS: u32 = 10;
 
 /// A time in which something was hurt.
 pub(super) struct Band {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// What is told where one points at it.
+    /// Text shown when pointing at it.
     pub(super) title: String,
 }
 
-/// Values of one name at times, in seconds since the run began.
+/// Named values over time, in seconds since the run began.
 pub(super) struct Series {
-    /// By which the page's style colours it.
+    /// CSS class by which the page's style colours it.
     pub(super) class: &'static str,
     pub(super) points: Vec<(f64, f64)>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Plots {
 }
 
 impl Plots {
-    /// Bars of a second each, every series on top of the one before. All have the same times.
+    /// Bars of one second each, every series stacked on the one before. All have the same times.
     pub(super) fn bars(&self, series: &[Series]) -> String {
         let times = series.iter().map(|one| one.points.len()).max();
         let height = |one: &Series, nth: usize| one.points.get(nth).map_or(0.0, |point| point.1);
@@ -65,7 +65,7 @@ impl Plots {
         self.framed(most, &drawn)
     }
 
-    /// Lines through points. Where none was seen for a while, a line is broken.
+    /// Lines through points. A line is broken at gaps without points.
     pub(super) fn lines(&self, series: &[Series]) -> String {
         const GAP: f64 = 2.5;
         let values = series.iter().flat_map(|one| &one.points);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::notes::{Attempt, Came};
 
-/// Attempts that were sent in one second, by what came of them, and how long they took.
+/// Attempts that were sent in one second, by outcome, and how long they took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Second {
     pub(super) nth: usize,
@@ -42,7 +42,7 @@ pub(super) fn seconds(began: Instant, attempts: &[Attempt]) -> Vec<Second> {
     sent_in.iter().enumerate().map(one).collect()
 }
 
-/// The smallest that is not below so many of a hundred; 0 of nothing.
+/// The nearest-rank percentile of sorted numbers; 0 if there are none.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let nth = (sorted.len() * percent).div_ceil(100);
     sorted

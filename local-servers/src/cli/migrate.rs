@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 
 /// Runs the migrations of a folder that the database has not seen.
 ///
-/// They are read at run time: the crates that carry them need the migrated database to be compiled.
+/// They are read at run time: crates that embed them need the migrated database to be compiled.
 pub(crate) async fn migrate(from: &Path, database_url: &str) -> Result<ExitCode, Error> {
     let migrations = Migrator::new(from).await.map_err(sqlx::Error::from)?;
     let mut connection = PgConnection::connect(database_url).await?;

@@ -5,7 +5,7 @@ pub(crate) mod with;
 
 use local_servers::{Error, Servers};
 
-/// The variables by which the servers are found.
+/// The variables with the addresses of the servers.
 fn variables(servers: &Servers) -> Vec<(&'static str, &str)> {
     let mut variables = vec![
         ("NATS_URL", servers.nats_url()),

@@ -5,7 +5,7 @@ use local_servers::{Error, Servers, Urls};
 
 use super::signals::Signals;
 
-/// Runs the servers of a home until we are told to stop.
+/// Runs the servers of a home until a signal to stop.
 pub(crate) async fn run(home: &Path) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(super::no_signals)?;
     let mut servers = tokio::select! {

@@ -3,7 +3,7 @@ use std::io;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a terminal or an operator sends to make us stop.
+/// The signals by which a terminal or an operator stops us.
 pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -19,7 +19,7 @@ impl Signals {
         })
     }
 
-    /// The next one. Safe to drop at any time.
+    /// Waits for the next one. Safe to drop at any time.
     pub(super) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::INT,

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::migrate::migrate;
 use super::signals::Signals;
 
-/// Runs a command with servers of its own and gives its status.
+/// Runs a command with its own servers and returns its status.
 pub(crate) async fn with(
     home: Option<PathBuf>,
     template: Option<&Path>,
@@ -57,7 +57,7 @@ async fn run(
     let mut child = spawn(program, arguments, servers).map_err(failure)?;
     let group = Pid::from_child(&child);
     let mut ended = tokio::task::spawn_blocking(move || {
-        // Not yet collected, so that its number still stands for its group.
+        // Not yet reaped, so its pid still identifies its group.
         waitid(
             WaitId::Pid(group),
             WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
@@ -88,14 +88,14 @@ fn spawn(program: &OsString, arguments: &[OsString], servers: &Servers) -> std::
         command.env("SQLX_OFFLINE", "true");
     }
     if std::io::stdin().is_terminal() {
-        // A group in the background that reads from the terminal would be halted.
+        // A background group that reads from the terminal would be stopped.
         command.stdin(Stdio::null());
     }
     command.spawn()
 }
 
 fn send(group: Pid, signal: Signal) {
-    // Nobody left in the group is what we want in the end.
+    // An empty group is what we want in the end.
     let _ = kill_process_group(group, signal);
 }
 

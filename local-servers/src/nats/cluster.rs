@@ -1,32 +1,32 @@
-//! Several NATS servers on one machine that keep their data together.
+//! Several NATS servers on one machine that replicate their data.
 
 use std::path::Path;
 
 use super::{LocalNats, NatsOptions, PASSWORD, Routes};
 use crate::{Error, Proxy, home, ports};
 
-/// The user by which servers of a cluster know each other.
+/// The user as which servers of a cluster connect to each other.
 const ROUTE_USER: &str = "route";
 
-/// A server's place among others.
+/// A server's membership in a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     name: String,
-    /// Where the others reach it.
+    /// The port at which the others reach it.
     port: u16,
-    /// Where it reaches the others.
+    /// The addresses at which it reaches the others.
     routes: Vec<String>,
-    /// Whether the others reach it by no address but those that they were given.
+    /// Whether the others reach it only at the addresses that they were given.
     is_apart: bool,
 }
 
 impl Member {
-    /// Its part of the configuration. Clients know all servers from their own addresses; by others
-    /// they would go past whatever stands before them.
+    /// Its part of the configuration. Clients know the addresses of all servers; advertised ones
+    /// would bypass the proxies in front of the servers.
     pub(super) fn setting(&self, password: &str) -> String {
         let routes = self.routes.iter();
         let routes = routes.map(|route| format!("    \"{route}\"\n"));
-        // Servers tell each other of the rest: here an address at which nobody listens.
+        // Servers advertise each other: here an address at which nobody listens.
         let advertise = if self.is_apart {
             "  advertise: \"127.0.0.1:1\"\n"
         } else {
@@ -58,19 +58,19 @@ impl LocalNats {
         }
     }
 
-    /// Where to connect to all of these, separated by commas.
+    /// The addresses of all of these, separated by commas.
     pub fn urls(servers: &[Self]) -> String {
         let urls: Vec<_> = servers.iter().map(Self::url).collect();
         urls.join(",")
     }
 
-    /// Starts so many servers that form a cluster, each in a folder of its own below the home, all
-    /// behind one password. Streams can be made once they have chosen a leader, moments later.
+    /// Starts a cluster of `size` servers, each in a separate folder below the home, all with one
+    /// password. Streams can be created once a leader is elected, moments later.
     pub async fn start_cluster(home: &Path, size: usize) -> Result<Vec<Self>, Error> {
         Self::start_members(home, size, None).await
     }
 
-    /// The same with ways between them that can be hurt. One server alone has none.
+    /// The same with routes between them that can be disturbed. A single server has none.
     pub async fn start_apart(home: &Path, size: usize) -> Result<(Vec<Self>, Routes), Error> {
         if size == 1 {
             return Ok((Self::start_several(home, size).await?, Routes::default()));

@@ -10,12 +10,12 @@ use crate::Error;
 pub(super) const FILE: &str = "nats.conf";
 const ACCOUNT: &str = "WAYPOST";
 
-/// How the private NATS server differs from its defaults.
+/// Options of the private NATS server that differ from its defaults.
 #[derive(Clone, Debug, Default)]
 pub struct NatsOptions {
     /// When an acknowledged message is on disk.
     pub sync_interval: SyncInterval,
-    /// Whether the server tells about itself over HTTP on a port of its own.
+    /// Whether the server reports its state over HTTP on a separate port.
     pub monitor: bool,
 }
 
@@ -25,7 +25,7 @@ pub enum SyncInterval {
     /// Before every acknowledgement: what is acknowledged survives a loss of power.
     #[default]
     Always,
-    /// At this interval: what came since the last flush may be lost with the machine.
+    /// At this interval: what was written since the last flush may be lost with the machine.
     Every(Duration),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn write(
             member.setting(password)
         }),
     );
-    // It holds the password. Left from an earlier start it keeps its mode.
+    // It contains the password. A file from an earlier start keeps its mode.
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -103,19 +103,19 @@ fn render(
     )
 }
 
-/// Where the server keeps everything.
+/// The folder of all the server's data.
 pub(super) fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// Where it keeps each stream in a folder of its own.
+/// The folder in which each stream has its own folder.
 pub(super) fn streams(folder: &Path) -> PathBuf {
     let account = data(folder).join("jetstream").join(ACCOUNT);
     account.join("streams")
 }
 
-/// The server's own default limit is a share of what is free at its start, which a log that
-/// has grown can exceed; so the disk itself is the limit.
+/// The server's own default limit is a share of the free space at its start, which a log that has
+/// grown can exceed; so the disk itself is the limit.
 fn capacity(data: &Path) -> Result<u64, Error> {
     let about = rustix::fs::statvfs(data)
         .map_err(std::io::Error::from)

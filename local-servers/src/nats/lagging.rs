@@ -1,4 +1,4 @@
-//! A server as one meets it among several that keep the same streams, of which the nearest lags.
+//! A server as a client meets it among replicas of the same streams, of which the nearest lags.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,37 +17,37 @@ use super::{LocalNats, NatsOptions, PASSWORD};
 use crate::home::{self, TemporaryHome};
 use crate::{Error, proxy};
 
-/// What any server that keeps a stream answers; all else its leader does.
+/// Requests that any replica of a stream answers; only its leader answers the others.
 const READS: &[u8] = b"$JS.API.DIRECT.GET.";
 const CONSUMERS: &[u8] = b"$JS.API.CONSUMER.";
-/// How messages of a consumer are asked for, up to the stream's name and its own.
+/// The subject that requests a consumer's messages, up to the names of its stream and itself.
 const NEXT: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
-/// What the answer to the making of a consumer has in it, and before its name.
+/// Parts of the response to creating a consumer: its type, and what precedes the name.
 const MADE: &[u8] = b"consumer_create_response";
 const NAMED: &[u8] = b"\"name\":\"";
 
-/// What a copy answers in the leader's stead.
+/// The requests that a copy answers instead of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// Whatever is read.
+    /// All reads.
     Reads,
-    /// And consumers are made there.
+    /// Reads, and the creation of consumers.
     ReadsAndConsumers,
 }
 
-/// A copy, by its address.
+/// The address of a copy, and what it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct There {
     address: String,
     answers: Answers,
 }
 
-/// An address of a server, behind which a second one answers in its stead what any copy of a
-/// stream may answer: with what there was when [`LaggingCopy::hold_back`] was called last. What
-/// only a stream's leader answers always comes from the server itself.
+/// An address of a server, behind which a second one answers what any replica of a stream may
+/// answer: with the state when [`LaggingCopy::hold_back`] was last called. What only a stream's
+/// leader answers always comes from the server itself.
 ///
-/// It takes streams that are to be kept by three servers for such of one, so that whoever expects
-/// copies can be shown a copy that lags.
+/// It treats streams that are to be kept by three servers as streams of one, so that a client that
+/// expects replicas can be shown one that lags.
 #[derive(Debug)]
 pub struct LaggingCopy {
     url: String,
@@ -57,10 +57,10 @@ pub struct LaggingCopy {
 }
 
 impl LaggingCopy {
-    /// Before the server of a home; served for as long as the runtime it was made in.
+    /// In front of the server of a home; served as long as the runtime it was created in.
     ///
     /// # Errors
-    /// Where no port is free.
+    /// If no port is free.
     pub async fn before(server: &LocalNats) -> io::Result<Self> {
         let url = server.url();
         let leader = proxy::server_in(&url)?;
@@ -76,15 +76,15 @@ impl LaggingCopy {
         })
     }
 
-    /// Where to connect.
+    /// The address to connect to.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// From now on the copy hears of nothing more.
+    /// From now on the copy receives nothing more.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub async fn hold_back(&mut self, answers: Answers) -> Result<(), Error> {
         self.catch_up();
         let place = TemporaryHome::new()?;
@@ -102,14 +102,14 @@ impl LaggingCopy {
         Ok(())
     }
 
-    /// From now on the copy answers only this; consumers that were made there stay.
+    /// From now on the copy answers only this; consumers that were created there stay.
     pub fn answer_only(&self, answers: Answers) {
         if let Some(there) = &mut *self.lock() {
             there.answers = answers;
         }
     }
 
-    /// The copy has heard of everything again.
+    /// The copy is up to date again.
     pub fn catch_up(&mut self) {
         *self.lock() = None;
         self.copy = None;
@@ -128,7 +128,7 @@ impl There {
     }
 }
 
-/// Copies what lies in a folder that a server works in: what goes meanwhile is left out.
+/// Copies a folder that a server works in; files that disappear meanwhile are left out.
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -177,16 +177,16 @@ async fn serve(listener: TcpListener, leader: String, there: Arc<Mutex<Option<Th
     }
 }
 
-/// One connection, which is one to the leader and at times a second one to the copy.
+/// A client connection: one to the leader and at times a second one to the copy.
 struct Client {
     to_leader: OwnedWriteHalf,
     answers: mpsc::UnboundedSender<Vec<u8>>,
     there: Arc<Mutex<Option<There>>>,
     /// How the client introduced itself.
     greeting: Vec<u8>,
-    /// What it listens to, by its own numbers.
+    /// Its subscriptions, by the client's own numbers.
     subscriptions: HashMap<Vec<u8>, Vec<u8>>,
-    /// Consumers that were made by the leader, by their names.
+    /// The names of consumers that the leader created.
     of_leader: Arc<Mutex<HashSet<Vec<u8>>>>,
     copy: Option<Copy>,
 }
@@ -244,7 +244,7 @@ impl Client {
         self.to_leader.write_all(&frame.bytes).await
     }
 
-    /// The copy, where it lags at this moment; it hears of all that the client listens to.
+    /// Returns the copy if it currently lags; it receives all subscriptions of the client.
     async fn copy(&mut self) -> Option<&mut Copy> {
         let there = self
             .there
@@ -266,7 +266,7 @@ impl Client {
         for subscription in self.subscriptions.values() {
             to.write_all(subscription).await?;
         }
-        // The client's own connection is the leader's; of the copy it sees messages only.
+        // The client's own connection is the leader's; from the copy it receives messages only.
         let is_message = |frame: &Frame| matches!(frame.verb(), b"MSG" | b"HMSG");
         let from = tokio::spawn(carry(from, self.answers.clone(), is_message));
         Ok(Copy {
@@ -341,7 +341,7 @@ impl Frame {
         self.word(0)
     }
 
-    /// The consumer that was made, where this tells of one.
+    /// The name of the consumer that was created, if this reports one.
     fn made(&self) -> Option<&[u8]> {
         let body = self.bytes.get(self.line..)?;
         let place = |what: &[u8]| body.windows(what.len()).position(|part| part == what);
@@ -350,7 +350,7 @@ impl Frame {
         name.split(|byte| *byte == b'"').next()
     }
 
-    /// By which number the client knows what it begins or ends to listen to.
+    /// The client's number of the subscription that this begins or ends.
     fn number(&self) -> &[u8] {
         if self.verb() == b"UNSUB" {
             return self.word(1);
@@ -358,7 +358,7 @@ impl Frame {
         self.words().next_back().unwrap_or_default()
     }
 
-    /// Puts something else of the same length in its place.
+    /// Replaces something with something else of the same length.
     fn replace(&mut self, what: &[u8], by: &[u8]) {
         let found = self.bytes.windows(what.len()).position(|part| part == what);
         if let Some(at) = found {

@@ -88,18 +88,18 @@ impl LocalNats {
         Ok(nats)
     }
 
-    /// Where to connect, with user and password (which the client crate has to be told apart:
-    /// it does not read them from an address).
+    /// The address to connect to, with user and password (which have to be passed to the client
+    /// crate separately: it does not read them from an address).
     pub fn url(&self) -> String {
         url(USER, &self.password, self.port)
     }
 
-    /// The same server's system account, which can tell how it is set up and reaches no data.
+    /// The same server's system account, which can query how it is set up and reaches no data.
     pub fn system_url(&self) -> String {
         url(SYSTEM_USER, &self.password, self.port)
     }
 
-    /// Where the server tells about itself over HTTP, if [`NatsOptions::monitor`] is set.
+    /// Where the server reports its state over HTTP, if [`NatsOptions::monitor`] is set.
     pub fn monitor_url(&self) -> Option<String> {
         self.monitor_port
             .map(|port| format!("http://127.0.0.1:{port}"))
@@ -110,7 +110,7 @@ impl LocalNats {
         config::data(&self.folder)
     }
 
-    /// Where in it each stream has a folder of its own.
+    /// The folder in it where each stream has its own folder.
     pub fn streams(&self) -> PathBuf {
         config::streams(&self.folder)
     }
@@ -122,33 +122,33 @@ impl LocalNats {
             .map(|pid| pid.as_raw_nonzero().get().cast_unsigned())
     }
 
-    /// Ends the server; it writes out what it holds. [`restart`](Self::restart) brings it back.
+    /// Stops the server; it writes out its data. [`restart`](Self::restart) starts it again.
     pub async fn stop(&mut self) -> Result<(), Error> {
         self.server.stop(STOP_LIMIT).await
     }
 
-    /// Ends the server at once, as a crash would (SIGKILL).
+    /// Kills the server at once, as a crash would (SIGKILL).
     pub fn kill(&mut self) {
         self.server.kill();
     }
 
-    /// Brings the server back, on the same port and data; stops it first if it runs.
+    /// Starts the server again, on the same port and data; stops it first if it runs.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await?;
         self.run().await
     }
 
-    /// Holds the server still (SIGSTOP): connections stay open and nothing answers.
+    /// Suspends the server (SIGSTOP): connections stay open and nothing answers.
     pub fn pause(&self) {
         self.server.pause();
     }
 
-    /// Lets a paused server go on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     pub fn resume(&self) {
         self.server.signal(Signal::CONT);
     }
 
-    /// Waits until the server ends by itself, which it should not; then it can be
+    /// Waits until the server ends on its own, which it should not; then it can be
     /// [`restart`](Self::restart)ed. Safe to drop at any time.
     pub async fn exited(&mut self) -> ExitStatus {
         loop {
@@ -160,7 +160,7 @@ impl LocalNats {
         }
     }
 
-    /// Another process may take a port between our look and the server's; then a new one is picked.
+    /// Another process may take a port between our check and the bind; then a new one is picked.
     async fn start_on_a_free_port(&mut self) -> Result<(), Error> {
         let mut attempt = 1;
         loop {

@@ -14,7 +14,7 @@ struct Info {
     jetstream: bool,
 }
 
-/// Whether a server answers on this port that knows our password and has JetStream.
+/// Whether the server on this port accepts our password and has JetStream.
 pub(super) async fn answers(port: u16, user: &str, password: &str) -> bool {
     let talk = talk(port, user, password);
     matches!(tokio::time::timeout(LIMIT, talk).await, Ok(Some(())))

@@ -3,12 +3,12 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// 2.12 brought the atomic batches that the log stands on.
+/// 2.12 introduced the atomic batches that the log depends on.
 const OLDEST: (u32, u32) = (2, 12);
 const FILE: &str = "nats-server";
 
-/// The first `nats-server` that is new enough: the one `WAYPOST_NATS_SERVER` names, the
-/// home's own, that of the checkout we stand in or were built in, or one on the PATH.
+/// Returns the first `nats-server` that is new enough: the one `WAYPOST_NATS_SERVER` names, the
+/// home's own, that of the checkout we run in or were built in, or one on the PATH.
 pub(super) async fn find(home: &Path) -> Result<PathBuf, Error> {
     let mut looked = Vec::new();
     for candidate in candidates(home) {
@@ -34,7 +34,7 @@ pub(super) async fn find(home: &Path) -> Result<PathBuf, Error> {
 fn candidates(home: &Path) -> Vec<PathBuf> {
     let named: Option<OsString> = std::env::var_os("WAYPOST_NATS_SERVER");
     if let Some(named) = named.filter(|name| !name.is_empty()) {
-        // Whoever names one wants that one and no other.
+        // An operator who names one wants that one and no other.
         return vec![named.into()];
     }
     let mut places = vec![home.join("bin")];

@@ -1,14 +1,14 @@
-//! The ways between servers of a cluster.
+//! Routes between servers of a cluster.
 
 use std::collections::BTreeMap;
 
 use crate::{Passage, Proxy, Way};
 
-/// The ways between the servers of a cluster, by their numbers, each with a proxy on it. All are
+/// The routes between the servers of a cluster, by their numbers, each through a proxy. All are
 /// open until they are set otherwise.
 #[derive(Debug, Default)]
 pub struct Routes(
-    /// By who connects, and to whom.
+    /// By the connecting server, and the one that it connects to.
     BTreeMap<(usize, usize), Proxy>,
 );
 
@@ -17,7 +17,7 @@ impl Routes {
         self.0.insert((from, to), proxy);
     }
 
-    /// What one server sends to another passes like this, and what the other sends to it like that,
+    /// Sets the passage of what one server sends to another, and of what it receives from it,
     /// whichever of the two has connected.
     pub fn set(&self, (one, other): (usize, usize), sent: Passage, received: Passage) {
         for (from, to, there, back) in [(one, other, sent, received), (other, one, received, sent)]
@@ -32,14 +32,14 @@ impl Routes {
         }
     }
 
-    /// Ends the connections between two servers in the midst of what is sent next on each.
+    /// Cuts the connections between two servers in the middle of what is sent next on each.
     pub fn cut(&self, (one, other): (usize, usize)) {
         let both = [(one, other), (other, one)];
         let proxies = both.iter().filter_map(|way| self.0.get(way));
         proxies.for_each(Proxy::cut);
     }
 
-    /// Opens everything.
+    /// Opens all routes.
     pub fn open(&self) {
         self.0.values().for_each(|proxy| proxy.set(Way::default()));
     }

@@ -1,10 +1,9 @@
 //! Atomic batches staged in memory.
 //!
-//! A server with one replica collects the messages of an atomic batch in files of their own before
-//! it writes them into the stream, and flushes these files several times, to no use: a batch is
-//! acknowledged once it is in the stream, and whatever was staged is thrown away at the server's
-//! next start. In memory a batch takes half the time. (With three replicas the server does so by
-//! itself.)
+//! A server with one replica collects the messages of an atomic batch in separate files before it
+//! writes them to the stream, and flushes these files several times, to no use: a batch is
+//! acknowledged once it is in the stream, and staged messages are discarded at the server's next
+//! start. In memory a batch takes half the time. (With three replicas the server does so itself.)
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,7 +17,7 @@ use crate::home::hex;
 
 /// The streams that batches are written to.
 const STREAMS: [&str; 3] = ["EVENTS", "LOCATIONS", "DELIVERIES"];
-/// Files that never touch a disk, where there is such a folder.
+/// The folder whose files never touch a disk, where it exists.
 const MEMORY: &str = "/dev/shm";
 const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -43,10 +42,10 @@ impl Staging {
         }
     }
 
-    /// Leads the server there, unless that is so already. It removes what it finds staged when it
-    /// starts, so this is to be done after each start; and now and then, since some systems clear
-    /// the folder when the user logs out. Where it cannot be done batches are staged on the disk
-    /// and take longer.
+    /// Points the server there, unless that is already done. It removes what it finds staged when
+    /// it starts, so this is to be done after each start; and periodically, since some systems
+    /// clear the folder when the user logs out. If it fails, batches are staged on disk and take
+    /// longer.
     pub(super) async fn move_to_memory(&self, streams: &Path) {
         if !self.memory.parent().is_some_and(Path::is_dir) {
             return;
@@ -66,8 +65,8 @@ impl Staging {
         }
     }
 
-    /// Makes the folder, or makes sure that it is the one that this user has made for itself.
-    /// Everybody may write where it stands, so that its name may have been taken.
+    /// Creates the folder, or makes sure that this user has created it. Everyone may write to its
+    /// parent, so its name may have been taken.
     fn claim(&self) -> io::Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.memory) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check(),
@@ -85,7 +84,7 @@ impl Staging {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
     }
 
-    /// Leads the server away from a folder of somebody else.
+    /// Points the server away from another user's folder.
     fn unlink(&self, link: &Path) {
         if fs::read_link(link).is_ok_and(|to| to.starts_with(&self.memory)) {
             let _ = fs::remove_file(link).and_then(|()| fs::create_dir(link));
@@ -104,7 +103,7 @@ impl Staging {
         private.create(streams.join(stream))?;
         let mut attempt = 1;
         loop {
-            // Only while nothing is staged; a batch of somebody who is connected already may be
+            // Only while nothing is staged; a batch of a client that is connected already may be
             // quicker than this.
             let linked = remove_empty(&link).and_then(|()| symlink(&memory, &link));
             match linked {
@@ -118,7 +117,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Gone already, never made, or somebody else's.
+        // Already gone, never created, or another user's.
         if self.check().is_ok() {
             let _ = fs::remove_dir_all(&self.memory);
         }
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
     use crate::TemporaryHome;
 
-    /// Where batches are staged after somebody has `taken` the folder's name.
+    /// Where batches are staged after another user has `taken` the folder's name.
     async fn staged(taken: impl FnOnce(&Path)) -> (TemporaryHome, Staging, PathBuf) {
         let home = TemporaryHome::new().unwrap();
         let (memory, streams) = (home.path().join("shm"), home.path().join("streams"));

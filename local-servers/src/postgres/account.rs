@@ -9,7 +9,7 @@ use crate::Error;
 
 const NAME: &str = "postgres";
 
-/// Who runs Postgres: ourselves, or, as it refuses to run as root, the postgres account.
+/// The account that runs Postgres: our own or, as it refuses to run as root, the postgres account.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
     ids: Option<(u32, u32)>,
@@ -44,7 +44,7 @@ impl Account {
         command
     }
 
-    /// Whether this account gets into a folder. Asked of the system itself, as modes do not tell all.
+    /// Whether this account can enter a folder. Tried out, as modes do not show everything.
     pub(super) fn can_enter(&self, folder: &Path) -> bool {
         self.command("/bin/sh")
             .args(["-c", "cd -- \"$1\"", "sh"])
@@ -56,7 +56,7 @@ impl Account {
             .is_ok_and(|status| status.success())
     }
 
-    /// Makes a file or folder the account's own.
+    /// Makes the account the owner of a file or folder.
     pub(super) fn give(&self, path: &Path) -> Result<(), Error> {
         match self.ids {
             Some((uid, gid)) => {
@@ -66,7 +66,7 @@ impl Account {
         }
     }
 
-    /// Refuses a folder that was made by someone else.
+    /// Refuses a folder that another account created.
     pub(super) fn must_own(&self, folder: &Path) -> Result<(), Error> {
         let owner = fs::metadata(folder)
             .map_err(Error::file("look at", folder))?

@@ -1,17 +1,17 @@
-//! How much memory Postgres holds pages in.
+//! The size of the memory in which Postgres holds pages.
 
 use std::fs;
 use std::ops::RangeInclusive;
 
 use rustix::system::sysinfo;
 
-/// Postgres' manual begins with a quarter where it has a machine to itself. Here NATS and all
-/// services share it.
+/// Postgres' manual starts from a quarter of a dedicated machine. Here NATS and all services share
+/// it.
 const SHARE: u64 = 8;
-/// In MiB. What is more, the system keeps about as well.
+/// In MiB. Beyond that, the system caches pages as well.
 const RANGE: RangeInclusive<u64> = 128..=2_048;
 const MIB: u64 = 1024 * 1024;
-/// The most that processes in this container may take: a number, or `max`.
+/// The memory limit of this container: a number, or `max`.
 const CONTAINER_LIMIT: &str = "/sys/fs/cgroup/memory.max";
 
 /// The setting `shared_buffers` for this machine.

@@ -1,4 +1,4 @@
-//! The data folder before the server may run on it.
+//! Prepares the data folder before the server runs on it.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::setup::{self, Passwords};
 use super::{NAME, OWNER, QUIT, READER, STOP_LIMIT};
 use crate::{Error, home, processes};
 
-/// Makes sure that there is data and that it knows the home's passwords.
+/// Makes sure that the data exists and knows the home's passwords.
 pub(super) async fn prepare(
     home: &Path,
     data: &Path,
@@ -42,12 +42,12 @@ pub(super) fn secret_name(role: &str) -> String {
     format!("{role}-database-password")
 }
 
-/// Servers that run on this data. Once we hold the lock: those that a killed run left behind.
+/// Servers that run on this data. While we hold the lock, those were left behind by a killed run.
 pub(super) fn servers_of(data: &Path) -> Vec<Pid> {
     processes::started_with("-D", data)
 }
 
-/// Stops a left-over server, or the making of the data itself.
+/// Stops a left-over server, or a left-over creation of the data.
 pub(super) async fn end_leftovers(data: &Path) -> Result<(), Error> {
     for data in [data, &data.with_extension("draft")] {
         processes::end_leftovers(NAME, || servers_of(data), QUIT, STOP_LIMIT).await?;
@@ -55,8 +55,8 @@ pub(super) async fn end_leftovers(data: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// After a crash the number in `postmaster.pid` may be another process's by now, and
-/// Postgres would take that for a running server. We hold the lock and know that none runs.
+/// After a crash the number in `postmaster.pid` may belong to another process, which Postgres would
+/// take for a running server. We hold the lock and know that none runs.
 pub(super) fn discard_foreign_pid(data: &Path) -> Result<(), Error> {
     let path = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&path) else {

@@ -29,12 +29,12 @@ const DATABASE: &str = "waypost";
 const NAME: &str = "Postgres server";
 const PORT: &str = "postgres";
 const DATA: &str = "data";
-/// Its "fast" shutdown: open connections are ended, all is written out.
+/// Its "fast" shutdown: open connections are closed, all data is written out.
 const QUIT: Signal = Signal::INT;
-/// Coming back from a crash under load takes a while.
+/// Recovery from a crash under load takes a while.
 const START_LIMIT: Duration = Duration::from_mins(2);
 const STOP_LIMIT: Duration = Duration::from_mins(1);
-/// How long the workers of a killed server may linger and keep the next one out.
+/// How long the workers of a killed server may linger and block the next one.
 const LINGER_LIMIT: Duration = Duration::from_secs(30);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 5;
@@ -42,21 +42,21 @@ const ATTEMPTS: usize = 5;
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", "127.0.0.1"),
     ("unix_socket_directories", ""),
-    // A service holds up to some forty under load, and tests run many services side by side.
+    // A service holds up to some forty under load, and tests run many services in parallel.
     ("max_connections", "800"),
     ("max_wal_size", "4GB"),
     ("jit", "off"),
     ("timezone", "UTC"),
     ("log_min_messages", "warning"),
-    // Statements and the values they stumble over may be personal data.
+    // Statements and the values they fail on may be personal data.
     ("log_min_error_statement", "panic"),
     ("log_error_verbosity", "terse"),
 ];
 
-/// How the private Postgres differs from its defaults.
+/// Options of the private Postgres that differ from its defaults.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
-    /// Further settings, as in `postgresql.conf`; they win over ours.
+    /// Further settings, as in `postgresql.conf`; they override ours.
     pub settings: Vec<(String, String)>,
 }
 
@@ -75,7 +75,7 @@ pub struct LocalPostgres {
 }
 
 impl LocalPostgres {
-    /// Starts the home's Postgres, making its data at the first start, and waits until it answers.
+    /// Starts the home's Postgres, creating its data the first time, and waits until it answers.
     pub async fn start(home: &Path, options: PostgresOptions) -> Result<Self, Error> {
         let home = home::open(home)?;
         let account = Account::find()?;
@@ -101,31 +101,31 @@ impl LocalPostgres {
         Ok(postgres)
     }
 
-    /// The `waypost` database as the role that owns everything.
+    /// The address of the `waypost` database as the role that owns everything.
     pub fn url(&self) -> String {
         self.database_url(DATABASE)
     }
 
-    /// The `waypost` database as the role that can only read.
+    /// The address of the `waypost` database as the role that can only read.
     pub fn reader_url(&self) -> String {
         self.reader_database_url(DATABASE)
     }
 
-    /// Any database of this server as the role that owns everything.
+    /// The address of any database of this server as the role that owns everything.
     pub fn database_url(&self, database: &str) -> String {
         url(OWNER, &self.passwords.owner, self.port, database)
     }
 
-    /// Any database of this server as the role that can only read.
+    /// The address of any database of this server as the role that can only read.
     pub fn reader_database_url(&self, database: &str) -> String {
         url(READER, &self.passwords.reader, self.port, database)
     }
 
-    /// Makes an empty database and gives its owner's address.
+    /// Creates an empty database and returns its owner's address.
     pub async fn create_database(&self, name: &str) -> Result<String, Error> {
         let mut connection = self.login().connect().await?;
         let statement = format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""));
-        // The name stands quoted; a database's name cannot be a parameter.
+        // The name is quoted; a database's name cannot be a parameter.
         sqlx::query(AssertSqlSafe(statement))
             .execute(&mut connection)
             .await?;
@@ -145,13 +145,13 @@ impl LocalPostgres {
             .map(|pid| pid.as_raw_nonzero().get().cast_unsigned())
     }
 
-    /// Ends the server; it writes out what it holds. [`restart`](Self::restart) brings it back.
+    /// Stops the server; it writes out its data. [`restart`](Self::restart) starts it again.
     pub async fn stop(&mut self) -> Result<(), Error> {
         self.resume();
         self.server.stop(STOP_LIMIT).await
     }
 
-    /// Ends the server and its workers at once, as a crash would (SIGKILL).
+    /// Kills the server and its workers at once, as a crash would (SIGKILL).
     pub fn kill(&mut self) {
         let workers = self.workers();
         self.server.kill();
@@ -176,8 +176,8 @@ impl LocalPostgres {
         Self::start(&home, self.options.clone()).await
     }
 
-    /// Has a standby follow no longer: it is written to from now on as any other. What it had not
-    /// been told it does not have.
+    /// Makes a standby stop following: from now on it is written to as any other. It lacks what it
+    /// had not received.
     pub async fn promote(&self) -> Result<(), Error> {
         let mut connection = self.login().connect().await?;
         sqlx::query("SELECT pg_promote()")
@@ -186,13 +186,13 @@ impl LocalPostgres {
         Ok(connection.close().await?)
     }
 
-    /// Brings the server back, on the same port and data; stops it first if it runs.
+    /// Starts the server again, on the same port and data; stops it first if it runs.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await?;
         self.run().await
     }
 
-    /// Holds the server and its workers still (SIGSTOP): connections stay open and nothing answers.
+    /// Suspends the server and its workers (SIGSTOP): connections stay open and nothing answers.
     pub fn pause(&self) {
         self.server.pause();
         for pid in self.workers() {
@@ -200,7 +200,7 @@ impl LocalPostgres {
         }
     }
 
-    /// Lets a paused server go on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     pub fn resume(&self) {
         for pid in self.workers() {
             processes::signal(pid, Signal::CONT);
@@ -208,7 +208,7 @@ impl LocalPostgres {
         self.server.signal(Signal::CONT);
     }
 
-    /// Waits until the server ends by itself, which it should not; then it can be
+    /// Waits until the server ends on its own, which it should not; then it can be
     /// [`restart`](Self::restart)ed. Safe to drop at any time.
     pub async fn exited(&mut self) -> ExitStatus {
         self.server.exited().await
@@ -221,7 +221,7 @@ impl LocalPostgres {
             .unwrap_or_default()
     }
 
-    /// Another process may take the port between our look and the server's; then a new one is picked.
+    /// Another process may take the port between our check and the bind; then a new one is picked.
     async fn start_on_a_free_port(&mut self) -> Result<(), Error> {
         let mut attempt = 1;
         loop {
@@ -235,7 +235,7 @@ impl LocalPostgres {
         }
     }
 
-    /// The workers of a killed server may outlive it by a moment; the next one refuses to start beside them.
+    /// A killed server's workers may briefly outlive it; the next one refuses to start beside them.
     async fn run(&mut self) -> Result<(), Error> {
         let start = std::time::Instant::now();
         loop {
@@ -290,7 +290,7 @@ impl LocalPostgres {
 }
 
 impl Drop for LocalPostgres {
-    /// Its "immediate" shutdown, which unlike a kill gives back the shared memory.
+    /// Its "immediate" shutdown, which unlike a kill releases the shared memory.
     fn drop(&mut self) {
         self.resume();
         self.server.end_soon(Signal::QUIT);

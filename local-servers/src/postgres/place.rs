@@ -12,17 +12,17 @@ use super::{DATA, NAME, data};
 use crate::Error;
 use crate::home::{self, Lock};
 
-/// Where data lies that the postgres account could not reach in a home.
+/// The folder for data that the postgres account could not reach in a home.
 const OUTSIDE: &str = "/var/lib/waypost";
 const FOLDER: &str = "postgres";
 
-/// The home's folder for Postgres: its real path, outside the home if need be.
+/// Returns the home's folder for Postgres: its real path, outside the home if needed.
 pub(super) async fn folder(home: &Path, account: &Account) -> Result<PathBuf, Error> {
     let inside = home.join(FOLDER);
     if fs::symlink_metadata(&inside).is_err() {
         create(home, &inside, account).await?;
     }
-    // A link may have lost its target: the data was removed and is begun anew.
+    // A link may have lost its target: the data was removed and is created again.
     if let Ok(target) = fs::read_link(&inside) {
         fs::create_dir_all(&target).map_err(Error::file("create", &target))?;
     }
@@ -52,8 +52,8 @@ async fn create(home: &Path, inside: &Path, account: &Account) -> Result<(), Err
     symlink(&outside, inside).map_err(Error::file("link", inside))
 }
 
-/// Data of a home that has since been removed must not come back to life beside a new,
-/// empty log; nor is it ours to delete. The last such is kept.
+/// Data of a home that has since been removed must not come back to life beside a new, empty log;
+/// nor is it ours to delete. The last such data is kept.
 async fn set_aside(outside: &Path) -> Result<(), Error> {
     let _lock = Lock::take(NAME, outside)?;
     data::end_leftovers(&outside.join(DATA)).await?;
@@ -71,13 +71,13 @@ async fn set_aside(outside: &Path) -> Result<(), Error> {
     fs::rename(outside, &aside).map_err(Error::file("set aside", outside))
 }
 
-/// Removes what a home keeps outside of itself.
+/// Removes the data that a home stores outside of itself.
 pub(crate) fn remove_outside(home: &Path) {
     let Ok(home) = home.canonicalize() else {
         return;
     };
     let outside = outside(&home);
-    // Only what this home points at: a folder of the same name may be an older home's.
+    // Only what this home links to: a folder of the same name may be an older home's.
     if fs::read_link(home.join(FOLDER)).is_ok_and(|target| target == outside)
         && let Err(error) = fs::remove_dir_all(&outside)
     {

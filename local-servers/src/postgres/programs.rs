@@ -13,11 +13,11 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 pub(super) struct Programs {
     pub(super) postgres: PathBuf,
     pub(super) initdb: PathBuf,
-    /// Belongs to the clients' programs, so that it may be missing.
+    /// Belongs to the client programs, so it may be missing.
     pub(super) basebackup: PathBuf,
 }
 
-/// The newest programs, or, where data exists, those of the version that made it.
+/// Returns the newest programs or, if data exists, those of the version that created it.
 pub(super) async fn find(data: &Path) -> Result<Programs, Error> {
     let made_by: Option<u32> = fs::read_to_string(data.join("PG_VERSION"))
         .ok()
@@ -55,7 +55,7 @@ pub(super) async fn find(data: &Path) -> Result<Programs, Error> {
     })
 }
 
-/// The newest, first come first served among equals.
+/// The newest; among equals, the first found.
 fn best(found: &[(u32, PathBuf)], made_by: Option<u32>) -> Option<&(u32, PathBuf)> {
     found
         .iter()

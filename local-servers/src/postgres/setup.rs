@@ -10,7 +10,7 @@ use super::programs::Programs;
 use super::{DATABASE, OWNER, READER};
 use crate::Error;
 
-/// Nobody gets in without a password, and nobody from outside at all.
+/// Access needs a password, and is impossible from outside.
 const ACCESS: &str = "\
 # Written when the data was made.
 host all all 127.0.0.1/32 scram-sha-256
@@ -24,7 +24,7 @@ pub(super) struct Passwords {
     pub(super) reader: String,
 }
 
-/// Makes the data folder: whole, or none at all if we are interrupted.
+/// Creates the data folder: whole, or not at all if we are interrupted.
 pub(super) async fn create(
     data: &Path,
     programs: &Programs,
@@ -53,8 +53,8 @@ pub(super) async fn create(
     fs::rename(&draft, data).map_err(Error::file("name", data))
 }
 
-/// Makes the data folder of a standby: a copy of what the server on `port` holds, which says whom
-/// to follow.
+/// Creates the data folder of a standby: a copy of the data of the server on `port`, with the
+/// settings to follow it.
 pub(super) async fn copy_to_follow(
     data: &Path,
     programs: &Programs,
@@ -74,7 +74,7 @@ pub(super) async fn copy_to_follow(
     Ok(())
 }
 
-/// Makes a folder that only the account may enter.
+/// Creates a folder that only the account may enter.
 fn make_folder(path: &Path, account: &Account) -> Result<(), Error> {
     DirBuilder::new()
         .mode(0o700)
@@ -83,7 +83,7 @@ fn make_folder(path: &Path, account: &Account) -> Result<(), Error> {
     account.give(path)
 }
 
-/// Makes the passwords known to the server's data, which must not be in use.
+/// Writes the passwords to the server's data, which must not be in use.
 pub(super) async fn set_passwords(
     data: &Path,
     programs: &Programs,
@@ -93,7 +93,7 @@ pub(super) async fn set_passwords(
     tell(data, programs, account, &roles(passwords)).await
 }
 
-/// Both roles with their passwords, whether or not they are there already.
+/// The SQL for both roles with their passwords, whether or not they exist.
 fn roles(passwords: &Passwords) -> String {
     let Passwords { owner, reader } = passwords;
     format!(
@@ -105,7 +105,7 @@ fn roles(passwords: &Passwords) -> String {
     )
 }
 
-/// Runs statements, one a line, without a server: nobody else can look in meanwhile.
+/// Runs statements, one per line, without a server: nobody else can connect meanwhile.
 async fn tell(
     data: &Path,
     programs: &Programs,

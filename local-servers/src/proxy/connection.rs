@@ -14,10 +14,10 @@ use super::{Passage, State, Way};
 /// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// A client that was accepted.
+/// An accepted client.
 pub(super) struct Connection {
     pub(super) client: TcpStream,
-    /// How many cuts there had been when it was accepted.
+    /// The number of cuts before it was accepted.
     pub(super) cuts: u64,
     pub(super) state: watch::Receiver<State>,
 }
@@ -26,7 +26,7 @@ impl Connection {
     /// Carries bytes between it and the server until one of the two ends.
     pub(super) async fn carry(self, there: String) -> io::Result<()> {
         let server = TcpStream::connect(there).await?;
-        // What comes in several parts is passed on in as many.
+        // Data that arrives in several parts is passed on in as many.
         self.client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let (from_client, to_client) = self.client.into_split();
@@ -41,7 +41,8 @@ impl Connection {
             passage: |way| way.back,
             cut_after: Some(self.cuts),
         };
-        // One side may have said all while the other goes on; what breaks one direction ends both.
+        // One side may have sent all while the other continues; an error in one ends both
+        // directions.
         tokio::try_join!(
             there.carry(from_client, to_server),
             back.carry(from_server, to_client)
@@ -50,12 +51,12 @@ impl Connection {
     }
 }
 
-/// Carries what goes in one direction.
+/// Carries the bytes of one direction.
 #[derive(Clone)]
 struct Carrier {
     state: watch::Receiver<State>,
     passage: fn(&Way) -> Passage,
-    /// Which cut was the last before this connection, where cuts are made.
+    /// The last cut before this connection, if this direction can be cut.
     cut_after: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// While bytes are held none are taken either: what a sender has sent fills its own buffers.
+    /// While bytes are held none are read: what a sender has sent fills its own buffers.
     async fn take(
         mut self,
         mut from: OwnedReadHalf,

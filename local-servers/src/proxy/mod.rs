@@ -1,4 +1,4 @@
-//! An address of a server on the way to which bytes can be delayed, held and cut.
+//! An address of a server, behind which bytes can be delayed, held and cut on their way.
 
 mod connection;
 mod port;
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use self::connection::Connection;
 use self::port::Port;
 
-/// What becomes of bytes in one direction.
+/// What happens to bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// They arrive so much later, in their order.
+    /// They arrive this much later, in order.
     After(Duration),
     /// They arrive once there is a passage again. Connections stay open.
     Held,
@@ -36,12 +36,12 @@ pub struct Way {
     pub there: Passage,
     /// What the server answers.
     pub back: Passage,
-    /// Whether new connections are refused, as where nobody listens.
+    /// Whether new connections are refused, as if nobody listened.
     pub refuses: bool,
 }
 
 impl Way {
-    /// Everything takes so much longer in each direction.
+    /// Everything takes this much longer in each direction.
     pub fn far(by: Duration) -> Self {
         Self {
             there: Passage::After(by),
@@ -51,7 +51,7 @@ impl Way {
     }
 }
 
-/// The present way, how many times connections were to be cut, and whether they still are.
+/// The current way, how many times connections were to be cut, and whether they still are.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     way: Way,
@@ -59,8 +59,8 @@ struct State {
     cutting: bool,
 }
 
-/// A server's other address, served for as long as the runtime that it was made in. The way
-/// behind it is open until it is [set](Self::set) otherwise.
+/// A server's other address, served as long as the runtime that it was created in. The way behind
+/// it is open until it is [set](Self::set) otherwise.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     here: SocketAddr,
@@ -69,10 +69,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Before the server of an address such as `nats://user:password@host:port`.
+    /// In front of the server of an address such as `nats://user:password@host:port`.
     ///
     /// # Errors
-    /// Where the address has no user, or no port is free.
+    /// If the address has no user, or no port is free.
     ///
     /// # Panics
     /// Outside a runtime.
@@ -84,23 +84,22 @@ impl Proxy {
             there: Arc::new(RwLock::new(there)),
             state: Arc::default(),
         };
-        // From now on whoever connects is served.
+        // From now on clients that connect are served.
         let listener = port.listen()?;
         tokio::spawn(serve(port, listener, proxy.clone()));
         Ok(proxy)
     }
 
-    /// The same address with this in the server's place.
+    /// Returns the address with this proxy in the server's place.
     pub fn instead_of(&self, url: &str) -> String {
         let there = self.there();
         url.replacen(&there, &self.here.to_string(), 1)
     }
 
-    /// From now on whoever connects reaches the server of this address. Connections that are open
-    /// remain.
+    /// From now on new connections reach the server of this address. Open connections remain.
     ///
     /// # Errors
-    /// Where the address has no user.
+    /// If the address has no user.
     pub fn lead_to(&self, url: &str) -> io::Result<()> {
         let mut there = self.there.write().unwrap_or_else(PoisonError::into_inner);
         server_in(url)?.clone_into(&mut there);
@@ -112,8 +111,8 @@ impl Proxy {
         there.clone()
     }
 
-    /// From now on the way is like this, also for bytes that are under way. Connections that were
-    /// to be cut and were silent so far remain.
+    /// Sets the way from now on, also for bytes in transit. Connections that were to be cut and
+    /// were silent so far remain.
     pub fn set(&self, way: Way) {
         self.state.send_modify(|state| {
             state.way = way;
@@ -121,8 +120,8 @@ impl Proxy {
         });
     }
 
-    /// Ends every connection that is open now in the midst of the next bytes that the server
-    /// answers on it: half of them arrive.
+    /// Cuts every connection that is open now in the middle of the next bytes that the server sends
+    /// on it: half of them arrive.
     pub fn cut(&self) {
         self.state.send_modify(|state| {
             state.cuts += 1;
@@ -131,11 +130,11 @@ impl Proxy {
     }
 }
 
-/// Another address of the server at `url`: whatever goes to it or comes from there takes `way`
-/// longer. Served for as long as the runtime it was made in.
+/// Another address of the server at `url`: everything to and from it takes `way` longer. Served as
+/// long as the runtime it was created in.
 ///
 /// # Errors
-/// Where `url` has no user, or no port is free.
+/// If `url` has no user, or no port is free.
 ///
 /// # Panics
 /// Outside a runtime.
@@ -175,7 +174,7 @@ async fn serve(port: Port, mut listener: TcpListener, proxy: Proxy) -> io::Resul
 }
 
 async fn until_it_refuses(state: &mut watch::Receiver<State>, refuses: bool) {
-    // The one who serves holds the sender.
+    // The serving task holds the sender.
     let _ = state.wait_for(|state| state.way.refuses == refuses).await;
 }
 
@@ -192,7 +191,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
     const A_WHILE: Duration = Duration::from_millis(200);
 
-    /// A client's end and a server's end, and the way between them.
+    /// A client's end and a server's end, and the proxy between them.
     async fn ends() -> (Proxy, TcpStream, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("test://user@{}/name", listener.local_addr().unwrap());

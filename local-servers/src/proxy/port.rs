@@ -28,7 +28,7 @@ impl Port {
     }
 }
 
-/// Two sockets of ours may have the same port; only one that listens is found by clients.
+/// Two sockets of ours may have the same port; clients reach only one that listens.
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseport(true)?;

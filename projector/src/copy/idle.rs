@@ -1,5 +1,5 @@
-//! Copies that nobody is filling: left by whoever was stopped, to be gone on with. They know what
-//! they have read, and nothing of what was forgotten or erased since.
+//! Copies that no process is filling: left by one that was stopped, to be continued. They hold what
+//! they have read, and miss what was forgotten or erased since.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use super::{LOCKS, REBUILD, VERIFY, try_lock};
 use crate::connect;
 use crate::error::RepairError;
 
-/// How long a part of a rebuild waits to be gone on with.
+/// How long an unfinished rebuild waits to be continued.
 const KEPT: Duration = Duration::from_hours(24);
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 const TRY_EVERY: Duration = Duration::from_millis(100);
-/// How long whoever needs copies to be away waits for those that are being filled.
+/// How long a caller that needs copies to be gone waits for those that are being filled.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long the server may take to notice that a session is gone; it looks every second.
+/// How long the server may take to notice that a session is gone; it checks every second.
 const LEFT: Duration = Duration::from_secs(10);
 
-/// While this is kept, nobody fills a copy of some projections, and there is none.
+/// While this is held, no process fills a copy of the projections, and none exists.
 #[derive(Debug)]
 pub struct CopiesAway {
     _session: PgConnection,
 }
 
-/// Drops the copies of some projections, and keeps new ones from being begun. What is erased from
+/// Drops the copies of the projections, and keeps new ones from being begun. What is erased from
 /// the log while one is filled would stay in it for ever.
 ///
 /// # Errors
-/// Where the database does not answer, or a rebuild or a check takes too long to wait for.
+/// If the database does not answer, or a rebuild or a check takes too long to wait for.
 pub async fn keep_copies_away(
     pool: &PgPool,
     projections: &[&str],
@@ -54,10 +54,10 @@ pub async fn keep_copies_away(
     Ok(CopiesAway { _session: session })
 }
 
-/// Drops the copies of some projections that nobody is filling.
+/// Drops the copies of the projections that no process is filling.
 ///
 /// # Errors
-/// Where the database does not answer.
+/// If the database does not answer.
 pub(crate) async fn drop_idle_copies(
     pool: &PgPool,
     projections: &[&str],
@@ -68,8 +68,8 @@ pub(crate) async fn drop_idle_copies(
     Ok(())
 }
 
-/// Drops a copy that its only session has just left, as soon as the server has noticed. Whoever
-/// begins it anew meanwhile keeps it.
+/// Drops a copy that its only session has just left, as soon as the server has noticed. A process
+/// that restarts it meanwhile keeps it.
 pub(super) async fn drop_left(pool: &PgPool, schema: &str) -> Result<(), RepairError> {
     let end = Instant::now() + LEFT;
     while !drop_idle(pool, schema, Duration::ZERO).await? && Instant::now() < end {
@@ -78,7 +78,7 @@ pub(super) async fn drop_left(pool: &PgPool, schema: &str) -> Result<(), RepairE
     Ok(())
 }
 
-/// Drops copies that nobody has gone on with for long, every now and then until `shutdown`.
+/// Periodically drops copies that have not been continued for long, until `shutdown`.
 pub(crate) async fn keep_sweeping(
     pool: PgPool,
     projections: Vec<&'static str>,
@@ -109,8 +109,8 @@ fn schemas(projections: &[&str]) -> Vec<String> {
     schemas.collect()
 }
 
-/// Drops a copy unless somebody fills it, or did so no longer than `kept` ago. Says whether there is
-/// none now.
+/// Drops a copy unless a process fills it, or did so no longer than `kept` ago. Returns whether
+/// none exists now.
 async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let is_idle = sqlx::query_scalar!(

@@ -1,4 +1,4 @@
-//! The tables of a copy: laid out as the serving ones are, in a schema of their own.
+//! The tables of a copy: the layout of the serving ones, in a schema of their own.
 
 use schemas::Log;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
 
-/// What every copy has beside the projection's own tables.
+/// Tables that every copy has besides the projection's own.
 const SHARED: [&str; 7] = [
     "projection_checkpoints",
     "totals",
@@ -25,12 +25,12 @@ pub(crate) enum Kept {
     No,
 }
 
-/// Where a copy lies, and what it is a copy of.
+/// The schema of a copy, and what it is a copy of.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// The copy's schema.
     pub(crate) schema: String,
-    /// The schema of the tables that are read.
+    /// The schema of the serving tables.
     pub(crate) serving: String,
     pub(crate) name: &'static str,
     pub(crate) tables: &'static [&'static str],
@@ -44,7 +44,7 @@ pub(crate) async fn run(rows: &mut PgConnection, sql: String) -> Result<(), sqlx
 }
 
 impl Layout {
-    /// Whether a copy that was begun earlier, in the same way, can be gone on with.
+    /// Whether a copy that was begun earlier, in the same way, can be continued.
     pub(crate) async fn is_begun(
         &self,
         rows: &mut PgConnection,
@@ -60,7 +60,7 @@ impl Layout {
         Ok(mark == Some(self.mark(rows, epoch).await?))
     }
 
-    /// Makes an empty copy, in place of one that may be there.
+    /// Creates an empty copy, in place of an existing one.
     pub(crate) async fn begin(
         &self,
         rows: &mut PgConnection,
@@ -91,7 +91,7 @@ impl Layout {
         transaction.commit().await
     }
 
-    /// Where the serving rows are; locked against whoever would move them, if so wanted.
+    /// Returns the checkpoint of the serving rows, if `locked` with a lock against moving them.
     pub(crate) async fn checkpoint(
         &self,
         rows: &mut PgConnection,
@@ -129,8 +129,8 @@ impl Layout {
         .await
     }
 
-    /// A table with its primary key. Other indexes are cheaper to build once the rows are there,
-    /// unless folding needs them.
+    /// Creates a table with its primary key. Other indexes are cheaper to build once the rows are
+    /// there, unless folding needs them.
     async fn make_table(
         &self,
         rows: &mut PgConnection,
@@ -159,7 +159,7 @@ impl Layout {
         .bind(format!("{serving}.{table}"))
         .fetch_all(&mut *rows)
         .await?;
-        // Nothing is to hold the tables when they take over.
+        // Nothing must hold the tables when they take over.
         let alone = "SET (autovacuum_enabled = off)".to_owned();
         for change in set.into_iter().chain([alone]) {
             run(rows, format!("ALTER TABLE {schema}.{table} {change}")).await?;
@@ -167,8 +167,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Builds the indexes that the serving tables have and the copy's have not, and tells the
-    /// planner what is in these.
+    /// Builds the indexes that the serving tables have and the copy's lack, and updates the
+    /// planner's statistics of these.
     pub(crate) async fn finish(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         for table in self.tables {
             for (_, index) in self.missing(rows, table).await? {
@@ -179,8 +179,8 @@ impl Layout {
         Ok(())
     }
 
-    /// The indexes that a serving table has and the copy's has not: their names, and how they are
-    /// made.
+    /// Returns the names and definitions of the indexes that a serving table has and the copy's
+    /// lacks.
     async fn missing(
         &self,
         rows: &mut PgConnection,
@@ -202,7 +202,7 @@ impl Layout {
         .await
     }
 
-    /// Puts the copy's tables in the place of the serving ones, within a transaction. They must be
+    /// Replaces the serving tables with those of the copy, within a transaction. They must be
     /// locked.
     pub(crate) async fn replace(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         let Self {
@@ -230,7 +230,7 @@ impl Layout {
             let moved = format!("INSERT INTO {serving}.{table} SELECT * FROM {schema}.{table}");
             run(rows, moved).await?;
         }
-        // What the copy noted says when it was made, not when the records that are read changed.
+        // The copy's changes have the time of the copy, not that at which the serving rows changed.
         let changed = format!(
             "UPDATE {serving}.record_changes SET changed_at = changed_at + interval '1 second'
              WHERE kind = '{name}'"
@@ -239,7 +239,7 @@ impl Layout {
         self.drop(rows).await
     }
 
-    /// Keeps everybody out of the serving tables, if they can be had within the lock timeout.
+    /// Locks everyone out of the serving tables, if that succeeds within the lock timeout.
     pub(crate) async fn lock(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         let tables = self.tables.iter();
         let tables: Vec<_> = tables
@@ -249,8 +249,8 @@ impl Layout {
         run(rows, lock).await
     }
 
-    /// What a copy that is gone on with must have been begun with: the log's epoch, the tables'
-    /// columns, and this very program, since another one may fold events otherwise.
+    /// What must be the same for a copy to be continued: the log's epoch, the tables' columns, and
+    /// this very program, since another one may fold events differently.
     async fn mark(&self, rows: &mut PgConnection, epoch: u32) -> Result<String, sqlx::Error> {
         let columns: Option<String> = sqlx::query_scalar(
             "SELECT md5(string_agg(format('%s.%s %s', relname, attname,
@@ -269,7 +269,7 @@ impl Layout {
     }
 }
 
-/// Names the build of this program that runs.
+/// Identifies the running build of this program.
 fn program() -> String {
     let file = std::env::current_exe().and_then(std::fs::metadata);
     let of = file.ok().and_then(|file| {

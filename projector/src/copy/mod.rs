@@ -1,4 +1,4 @@
-//! A projection folded once more, into tables of its own beside those that are read.
+//! A projection folded once more, into separate tables beside the serving ones.
 
 pub(crate) mod idle;
 pub(crate) mod layout;
@@ -22,28 +22,28 @@ use crate::replay::Replay;
 use crate::retry::retry;
 use crate::skips;
 
-/// Marks the locks of those who fill a copy among the database's advisory locks.
+/// Marks the locks of processes that fill a copy among the database's advisory locks.
 const LOCKS: i32 = 0x7761_7971;
-/// What the schemas begin with of copies that are to take over.
+/// Prefix of the schemas of copies that are to take over.
 pub(crate) const REBUILD: &str = "rebuild_";
-/// What the schemas begin with of copies that are only compared.
+/// Prefix of the schemas of copies that are only compared.
 pub(crate) const VERIFY: &str = "verify_";
 
-/// How far some work on a projection has come.
+/// The progress of work on a projection.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// What is being done.
     pub doing: &'static str,
-    /// The sequence of the log that it has come to.
+    /// The sequence of the log that it has reached.
     pub done: u64,
-    /// Where it will end.
+    /// The sequence at which it will end.
     pub of: u64,
 }
 
-/// Whoever shows how far the work has come.
+/// A callback that shows the progress.
 pub type Tell<'a> = &'a (dyn Fn(Progress) + Send + Sync);
 
-/// A projection's copy, locked against anybody else who would fill it.
+/// A projection's copy, locked against other processes that would fill it.
 pub(crate) struct Copy {
     pub(crate) layout: Layout,
     pub(crate) session: PgConnection,
@@ -60,7 +60,7 @@ pub(crate) struct Fold {
 }
 
 impl Copy {
-    /// Goes on with a copy that was begun, or begins one.
+    /// Continues a copy that was begun, or begins one.
     pub(crate) async fn open(
         event_log: &EventLog,
         pool: &PgPool,
@@ -103,7 +103,7 @@ impl Copy {
         })
     }
 
-    /// Knows again what the database knows, after a transaction was undone.
+    /// Reloads the state from the database, after a transaction was rolled back.
     pub(crate) async fn reload(&mut self) -> Result<(), RepairError> {
         let fold = &mut self.fold;
         let (log, projection) = named(self.layout.name, &fold.event_log, fold.role)?;
@@ -111,20 +111,20 @@ impl Copy {
         Ok(())
     }
 
-    /// Ends whatever is being done with the copy, and drops it.
+    /// Stops all work on the copy, and drops it.
     pub(crate) async fn abandon(self, pool: &PgPool) -> Result<(), RepairError> {
         let Self {
             layout, session, ..
         } = self;
-        // What the server is still doing for the session it ends once that is gone.
+        // The server ends what it still does for the session once that is gone.
         drop(session);
         idle::drop_left(pool, &layout.schema).await
     }
 }
 
 impl Fold {
-    /// Folds the log up to `to`, where it has been already, without a rest: others wait for the
-    /// transaction.
+    /// Folds the log up to `to`, which the log has already reached, without a rest: others wait for
+    /// the transaction.
     pub(crate) async fn advance(
         &mut self,
         rows: &mut PgConnection,
@@ -134,7 +134,7 @@ impl Fold {
         advance_together(&mut [(self, rows)], to, None, tell).await
     }
 
-    /// Writes what of a batch is new to the copy and for it.
+    /// Writes the items of a batch that are new to the copy and concern it.
     async fn write(
         &mut self,
         rows: &mut PgConnection,
@@ -145,15 +145,15 @@ impl Fold {
         let group = &mut self.group;
         let new = items.partition_point(|item| item.sequence() <= group.position);
         let new = &items[new..];
-        // Where there is nothing for it, the position may as well move later.
+        // If no item concerns it, the position may as well move later.
         if reached > group.position && (is_last || group.wants(new)) {
             group.write(rows, &self.event_log, new, reached).await?;
         }
         Ok(())
     }
 
-    /// Leaves out what has been skipped since the copy was begun, and brings the rows to what
-    /// other projections have done to the serving ones.
+    /// Loads the events skipped since the copy was begun, and applies to the rows what other
+    /// projections have done to the serving ones.
     pub(crate) async fn settle(&mut self, rows: &mut PgConnection) -> Result<(), RepairError> {
         let epoch = i64::from(self.group.epoch);
         for member in &mut self.group.members {
@@ -167,7 +167,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Tries what could not be applied, as whoever becomes the active projector does.
+    /// Retries dead letters, as a projector that becomes active does.
     async fn retry(&mut self, rows: &mut PgConnection) -> Result<(), RepairError> {
         for member in &mut self.group.members {
             retry(member, rows, &self.event_log, self.log).await?;
@@ -176,9 +176,9 @@ impl Fold {
     }
 }
 
-/// Folds one log up to `to` into several copies, each in its own session: what costs most, reading
-/// it, is done once for all of them, and the server writes them side by side. With a `pace` it
-/// rests between batches.
+/// Folds one log up to `to` into several copies, each in its own session: the most expensive part,
+/// reading it, is done once for all of them, and the server writes them in parallel. With a `pace`
+/// it rests between batches.
 pub(crate) async fn advance_together(
     copies: &mut [(&mut Fold, &mut PgConnection)],
     to: u64,
@@ -205,7 +205,7 @@ pub(crate) async fn advance_together(
             done: reached,
             of: to,
         });
-        // After the last batch nobody has to be let go first.
+        // After the last batch there is no one to yield to.
         if let (Some(pace), Some((_, session))) = (&mut pace, copies.first_mut())
             && reached < to
         {
@@ -238,7 +238,7 @@ fn named(
     })
 }
 
-/// The copy as the database has it.
+/// Loads the state of the copy from the database.
 async fn load(
     rows: &mut PgConnection,
     log: Log,
@@ -257,7 +257,7 @@ async fn load(
     })
 }
 
-/// The schema of the tables that are read.
+/// The schema of the serving tables.
 async fn serving(pool: &PgPool) -> Result<String, sqlx::Error> {
     let schema = sqlx::query_scalar!(r#"SELECT current_schema()::text AS "schema!""#);
     schema.fetch_one(pool).await

@@ -1,4 +1,4 @@
-//! Going on with long work once the log answers again.
+//! Continues long work once the log answers again.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::RepairError;
 
-/// Between two attempts.
+/// Pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Attempts in a row that came to nothing.
+/// The number of attempts in a row that may fail.
 const ATTEMPTS: u32 = 60;
-/// Work that went on for so long had found the log in between.
+/// Work that lasted this long had reached the log in between.
 const GOES_ON: Duration = Duration::from_secs(30);
 
-/// Waits while the log does not answer, for half a minute and more, between attempts that each go
-/// on where the one before was: nobody wants to begin with the first event again because a server
-/// was busy for a moment.
+/// Waits while the log does not answer, for half a minute and more, between attempts that each
+/// continue where the previous one was: nobody wants to start over from the first event because a
+/// server was busy for a moment.
 pub(crate) struct Patience {
     left: u32,
     began: Instant,
 }
 
 impl Patience {
-    /// Of the first attempt.
+    /// Begins with the first attempt.
     pub(crate) fn begin() -> Self {
         Self {
             left: ATTEMPTS,
@@ -30,7 +30,7 @@ impl Patience {
         }
     }
 
-    /// Whether to try again after this error; waits for a moment where it is so.
+    /// Whether to try again after this error; if so, it waits for a moment.
     pub(crate) async fn allows(&mut self, error: &RepairError) -> bool {
         if self.began.elapsed() >= GOES_ON {
             self.left = ATTEMPTS;
@@ -56,7 +56,7 @@ mod tests {
         ReadError::Unavailable("nobody is there".to_owned()).into()
     }
 
-    /// How many attempts there are, up to `most`, of which each takes so long.
+    /// Returns the number of attempts, up to `most`, if each takes this long.
     async fn attempts(error: RepairError, each: Duration, most: u32) -> u32 {
         let mut patience = Patience::begin();
         for attempt in 1..most {

@@ -1,5 +1,5 @@
-//! Projections that are behind the others of their log, such as a new one, read the log on their
-//! own until they have come close, and then join.
+//! Projections that are behind the others of their log, such as a new one, read the log separately
+//! until they have come close, and then join.
 
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -14,7 +14,7 @@ use crate::writers::Writers;
 const CLOSE: u64 = 5_000;
 const BACKOFF: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Brings a group close to the position of the others; whatever fails is tried again.
+/// Brings a group close to the position of the others; retries whatever fails.
 pub(super) async fn catch_up(feed: Feed, mut group: Group, live: watch::Receiver<u64>) -> Group {
     let names: Vec<_> = group.members.iter().map(|m| m.projection.name()).collect();
     tracing::info!(projections = ?names, from = group.position, "Catching up with the log");
@@ -48,7 +48,7 @@ async fn follow(
     }
 }
 
-/// The group as the database has it: what became of the last batch is not known after a fault.
+/// Reloads the group from the database: after a fault the outcome of the last batch is unknown.
 async fn reload(feed: &Feed, names: &[&str]) -> Result<Option<Group>, FeedError> {
     let mut writers = feed.writers().await?;
     let groups = feed.groups(writers.first()).await?;
@@ -60,14 +60,14 @@ async fn reload(feed: &Feed, names: &[&str]) -> Result<Option<Group>, FeedError>
     let Some(mut furthest) = of_these.next() else {
         return Ok(None);
     };
-    // Written side by side, some may have been written when others were not.
+    // As they are written in parallel, some may have been written when others were not.
     for behind in of_these {
         join(feed, behind, &mut furthest, &mut writers).await?;
     }
     Ok(Some(furthest))
 }
 
-/// Brings a group to exactly where others are, who take it in.
+/// Brings a group to exactly the position of the others, and merges it into them.
 pub(super) async fn join(
     feed: &Feed,
     mut behind: Group,

@@ -1,6 +1,6 @@
-//! What operators ask for on the system page: asked for as a row, performed here, one of each kind
-//! of work at a time over all processes. Whoever is killed leaves the row open, and the next
-//! projector goes on with it.
+//! What operators request on the system page: requested as a row, performed here, one of each kind
+//! of work at a time over all processes. A process that is killed leaves the row open, and the next
+//! projector continues it.
 
 mod perform;
 mod store;
@@ -19,12 +19,12 @@ use crate::Dependencies;
 use crate::connect::Connector;
 use crate::copy::Progress;
 
-/// How often it is looked whether something was asked for.
+/// How often to check for requests.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often it is written down how far one has come, and read whether it is to be cancelled.
+/// How often the progress is saved, and a cancellation is checked for.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
-/// What is performed one after another; dead letters do not wait for a rebuild.
+/// Operations that are performed one after another; dead letters do not wait for a rebuild.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Queue {
     /// Work through a whole log.
@@ -44,7 +44,7 @@ impl Queue {
     }
 }
 
-/// Performs what is asked for, until `shutdown`.
+/// Performs requested operations until `shutdown`.
 pub(crate) async fn keep_performing(deps: Dependencies, queue: Queue, shutdown: CancellationToken) {
     let performing = async {
         loop {
@@ -61,7 +61,7 @@ pub(crate) async fn keep_performing(deps: Dependencies, queue: Queue, shutdown: 
     shutdown.run_until_cancelled(performing).await;
 }
 
-/// Performs the next operation; says `false` where there is none for this process.
+/// Performs the next operation; returns `false` if there is none for this process.
 async fn next(
     deps: &Dependencies,
     queue: Queue,
@@ -82,7 +82,7 @@ async fn next(
     let (kind, projection) = (operation.kind.as_str(), operation.projection.as_str());
     tracing::info!(kind, projection, "Performing what an operator asked for");
     let done = carry_out(deps, &mut session, &operation, shutdown).await?;
-    // Stopped with its process, it is gone on with by the next one.
+    // If it was stopped with its process, the next process continues it.
     if let Some(done) = done {
         session.end(&operation, &done).await?;
         let outcome = done.outcome.as_str();
@@ -95,8 +95,8 @@ async fn next(
     Ok(true)
 }
 
-/// Performs an operation, and tells meanwhile how far it has come. It breaks off where that cannot
-/// be told: another process may have taken over.
+/// Performs an operation, and meanwhile reports its progress. It stops if the progress cannot be
+/// saved: another process may have taken over.
 async fn carry_out(
     deps: &Dependencies,
     session: &mut Session,

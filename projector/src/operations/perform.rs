@@ -1,4 +1,4 @@
-//! The work itself: what `waypost projection` does by the same functions.
+//! The work itself: the same functions as `waypost projection` uses.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::letters::repair_each;
 use crate::rebuild::rebuild;
 use crate::verify::verify;
 
-/// While somebody else fills the same copy, such as a process that was just killed.
+/// Wait while another process fills the same copy, such as one that was just killed.
 const WAIT: Duration = Duration::from_secs(1);
 /// Dead letters of one transaction, for which the active projector waits.
 const LETTERS: usize = 100;
 
-/// Performs an operation; `None` where it was stopped.
+/// Performs an operation; `None` if it was stopped.
 pub(super) async fn perform(
     deps: &Dependencies,
     operation: &Operation,
@@ -29,7 +29,7 @@ pub(super) async fn perform(
     loop {
         let work = Box::pin(once(deps, operation, tell, stop));
         let worked = match operation.kind {
-            // Stopped, it throws its copy away before it ends.
+            // When stopped, it drops its copy before it ends.
             OperationKind::Verify => work.await,
             _ => stop.run_until_cancelled(work).await?,
         };
@@ -49,7 +49,7 @@ pub(super) async fn perform(
     }
 }
 
-/// A database's error may quote what is in a row, so that it stands in this process' log alone.
+/// A database error may quote what is in a row, so it is written only to this process' log.
 fn failed(operation: &Operation, error: &RepairError) -> Done {
     let (kind, projection) = (operation.kind.as_str(), &operation.projection);
     tracing::error!(%error, kind, projection, "What an operator asked for has failed");
@@ -100,7 +100,7 @@ async fn letters(
     let doing = if skip { "skipping" } else { "retrying" };
     let (mut applied, mut stuck, mut gone) = (0, 0, 0);
     let of = operation.letters.len() as u64;
-    // After a kill it begins anew: what was done by then is no dead letter any more.
+    // After a kill it starts over: letters that were done by then are no dead letters any more.
     let mut done = 0;
     for some in operation.letters.chunks(LETTERS) {
         tell(Progress { doing, done, of });

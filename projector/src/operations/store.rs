@@ -1,4 +1,4 @@
-//! Operations as the database keeps them.
+//! Operations as stored in the database.
 
 use domain::operation::OperationKind;
 use sqlx::{Connection as _, PgConnection, PgPool};
@@ -9,10 +9,10 @@ use crate::connect::Connector;
 use crate::copy::Progress;
 use crate::projection::bigint;
 
-/// Marks the locks of those who perform operations among the database's advisory locks.
+/// Marks the locks of processes that perform operations among the database's advisory locks.
 const LOCKS: i32 = 0x7761_7972;
 
-/// What was asked for, and how far it has come.
+/// A requested operation, and its progress.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: Uuid,
@@ -33,7 +33,7 @@ pub(super) enum Outcome {
     Cancelled,
 }
 
-/// What came of an operation, in words without personal data.
+/// The result of an operation, in words without personal data.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) outcome: Outcome,
@@ -64,10 +64,10 @@ impl Done {
     }
 }
 
-/// The session of whoever performs; with it goes the lock that keeps others from doing so.
+/// The session of the performing process; its end frees the lock that keeps others out.
 pub(super) struct Session(PgConnection);
 
-/// Whether anything of some kinds is asked for, by whomever it is performed.
+/// Whether an operation of these kinds is requested, whichever process performs it.
 pub(super) async fn is_any_open(pool: &PgPool, kinds: &[String]) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM projection_operations
@@ -79,7 +79,7 @@ pub(super) async fn is_any_open(pool: &PgPool, kinds: &[String]) -> Result<bool,
 }
 
 impl Session {
-    /// Unless somebody else performs what is of this queue.
+    /// Returns `None` if another process performs the operations of this queue.
     pub(super) async fn open(
         connector: &Connector,
         queue: Queue,
@@ -95,7 +95,7 @@ impl Session {
         Ok(locked.then_some(Self(session)))
     }
 
-    /// The operation that was asked for first, now begun.
+    /// Begins the operation that was requested first.
     pub(super) async fn begin(
         &mut self,
         kinds: &[String],
@@ -124,7 +124,7 @@ impl Session {
         }))
     }
 
-    /// Writes down how far it has come; says whether it is to be cancelled.
+    /// Saves the progress; returns whether the operation is to be cancelled.
     pub(super) async fn tell(
         &mut self,
         operation: &Operation,
@@ -142,7 +142,7 @@ impl Session {
         .await
     }
 
-    /// Writes down what came of it, and lets go of what has ended long ago.
+    /// Saves the result, and deletes operations that ended long ago.
     pub(super) async fn end(
         &mut self,
         operation: &Operation,
@@ -166,7 +166,7 @@ impl Session {
         Ok(())
     }
 
-    /// Frees the lock at once.
+    /// Releases the lock at once.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         self.0.close().await
     }

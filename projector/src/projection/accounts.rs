@@ -72,8 +72,8 @@ async fn insert(
     Ok(())
 }
 
-/// Deletes what is known of persons; from the serving rows their positions too: those have no
-/// event of their own that says so.
+/// Deletes the data of persons; from the serving rows their positions too, as no event of the
+/// positions' own says so.
 async fn forget(
     rows: &mut PgConnection,
     role: Role,
@@ -84,8 +84,8 @@ async fn forget(
     }
     let accounts: Vec<i64> = forgotten.iter().map(|(id, _)| bigint(id.0)).collect();
     if role == Role::Serving {
-        // Whoever writes positions at this moment has done so before the rows are deleted, or
-        // sees that the person was forgotten.
+        // A transaction that writes positions now has done so before the rows are deleted, or sees
+        // that the person was forgotten.
         super::positions::keep_writers_out(rows).await?;
     }
     sqlx::query!(

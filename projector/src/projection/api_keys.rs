@@ -1,4 +1,4 @@
-//! API keys in force, as the list of keys shows them: never the key nor its hash.
+//! API keys in force, as the list of keys shows them: without the key and its hash.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use super::{ApplyError, Projection};
 /// The keys of every organization.
 pub(super) struct ApiKeys;
 
-/// A key as the batch leaves it, with the time it was made; `None` where it is revoked.
+/// A key in its state after the batch, with its creation time; `None` if it is revoked.
 type Last<'a> = Option<(&'a key::Created, DateTime<Utc>)>;
 
 impl Projection for ApiKeys {
@@ -47,10 +47,10 @@ impl Projection for ApiKeys {
     }
 }
 
-/// The keys of a batch as it leaves them, by organization and id.
+/// The keys of a batch in their state after it, by organization and id.
 type Batch<'a> = IndexMap<(&'a str, &'a str), Last<'a>>;
 
-/// A key that was given by one which had been withdrawn before never works, so it is not listed.
+/// A key created by a key that had already been revoked never works, so it is not listed.
 fn fold<'a>(events: &[&'a Recorded], known: &HashSet<(String, String)>) -> Batch<'a> {
     let mut last = Batch::new();
     for recorded in events {
@@ -78,7 +78,7 @@ fn fold<'a>(events: &[&'a Recorded], known: &HashSet<(String, String)>) -> Batch
     last
 }
 
-/// The givers of a batch's keys that are in force before it.
+/// The keys in force before a batch that created keys of the batch.
 async fn find_givers(
     rows: &mut PgConnection,
     events: &[&Recorded],

@@ -1,5 +1,5 @@
-//! Whose crossings of places stand where in the log, so that a person's own are found without
-//! reading everybody's.
+//! Where in the log each person's crossings of places are, so that a person's own are found without
+//! reading those of everyone.
 
 use futures::future::BoxFuture;
 use schemas::{AggregateType, Event, Recorded};

@@ -26,7 +26,7 @@ pub(crate) use deliveries::delete_expired as delete_expired_deliveries;
 
 /// Folds events into rows.
 pub(crate) trait Projection: Send + Sync {
-    /// Its name, which its position is kept under: it must last.
+    /// Its name, under which its position is stored: it must never change.
     fn name(&self) -> &'static str;
 
     /// The aggregates whose events it is given; all of one log.
@@ -35,27 +35,27 @@ pub(crate) trait Projection: Send + Sync {
     /// The tables that it alone writes. Rows of `totals` under its name are its own as well.
     fn tables(&self) -> &'static [&'static str];
 
-    /// The indexes of its tables, beside primary keys, that it reads while it folds.
+    /// The indexes of its tables, besides primary keys, that it reads while folding.
     fn folds_by(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The column by whose time its rows end where the events of its log do.
+    /// The column by whose time its rows expire, if the events of its log do.
     fn lives_by(&self) -> Option<&'static str> {
         None
     }
 
-    /// Folds events, in the order of the log, within the transaction that `rows` is in.
+    /// Folds events, in the order of the log, within the transaction of `rows`.
     ///
-    /// It must be safe to call again with the same events after that transaction was undone.
+    /// It must be safe to call again with the same events after that transaction was rolled back.
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>>;
 
-    /// Brings rows that were folded apart from the serving ones to what other projections have
-    /// done to those in the meantime.
+    /// Applies to rows that were folded separately what other projections have done to the serving
+    /// ones in the meantime.
     fn settle<'a>(
         &'a mut self,
         _rows: &'a mut PgConnection,
@@ -64,18 +64,18 @@ pub(crate) trait Projection: Send + Sync {
     }
 }
 
-/// What the rows are for that a projection writes.
+/// The purpose of the rows that a projection writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// They are those that are read.
+    /// They are read.
     Serving,
-    /// They will take the place of those that are read.
+    /// They will replace those that are read.
     Successor,
-    /// They are compared with those that are read, and thrown away.
+    /// They are compared with those that are read, and then dropped.
     Scratch,
 }
 
-/// Every projection of a log. What is personal is unsealed by the vault of `event_log`.
+/// Every projection of a log. Personal data is unsealed by the vault of `event_log`.
 pub(crate) fn all(log: Log, event_log: &EventLog, role: Role) -> Vec<Box<dyn Projection>> {
     let event_log = event_log.clone();
     let all: Vec<Box<dyn Projection>> = vec![
@@ -105,7 +105,7 @@ pub(crate) fn all(log: Log, event_log: &EventLog, role: Role) -> Vec<Box<dyn Pro
 /// The logs that projections are folded from.
 pub(crate) const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
 
-/// The projection of a name, with its log.
+/// Returns the projection of a name, with its log.
 pub(crate) fn named(
     name: &str,
     event_log: &EventLog,
@@ -137,7 +137,7 @@ pub(crate) enum ApplyError {
     /// An event does not fit what came before it.
     #[error("{0}")]
     Refused(String),
-    /// The database said no, or nothing.
+    /// The database returned an error or did not respond.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     /// The vault does not answer.
@@ -146,10 +146,10 @@ pub(crate) enum ApplyError {
 }
 
 impl ApplyError {
-    /// Whether an event is to blame, so that trying the same again cannot help.
+    /// Whether an event is to blame, so that a retry cannot help.
     ///
-    /// Everything else (a lost connection, a full disk, a table that is missing) is the matter of
-    /// whoever runs the database, and no event is put aside for it.
+    /// Everything else (a lost connection, a full disk, a missing table) is for the operator of the
+    /// database to fix, and no event is put aside for it.
     pub(crate) fn blames_an_event(&self) -> bool {
         match self {
             Self::Refused(_) | Self::Database(sqlx::Error::Encode(_)) => true,
@@ -166,7 +166,7 @@ impl ApplyError {
     }
 }
 
-/// A sequence as Postgres keeps it.
+/// A sequence as stored in Postgres.
 pub(crate) fn bigint(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

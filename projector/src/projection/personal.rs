@@ -1,4 +1,4 @@
-//! What is personal, unsealed on its way into a table.
+//! Unseals personal data on its way into a table.
 
 use event_log::{Binding, EventLog, VaultError};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ApplyError, bigint};
 
-/// Owners whose keys are fetched at once.
+/// The number of owners whose keys are fetched in parallel.
 const SIDE_BY_SIDE: usize = 64;
 
 /// A sealed value that belongs to something.
@@ -17,7 +17,7 @@ pub(super) struct Unsealing<'e, T> {
     pub(super) sealed: &'e Sealed,
 }
 
-/// Unseals values, in their order; those of forgotten owners are left out.
+/// Unseals values in order, leaving out those of forgotten owners.
 pub(super) async fn unseal_each<'e, T: Send + 'e>(
     log: &'e EventLog,
     values: Vec<Unsealing<'e, T>>,
@@ -45,14 +45,14 @@ async fn unseal<T>(
     }
 }
 
-/// Reads a JSON object that was sealed.
+/// Parses a JSON object that was sealed.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApplyError> {
-    // The error itself could quote what is personal.
+    // The error itself could quote personal data.
     serde_json::from_str(text)
         .map_err(|_| ApplyError::Refused("what is sealed in it is of another form".to_owned()))
 }
 
-/// Whoever is forgotten by these events.
+/// The persons that these events forget.
 pub(super) fn forgotten(events: &[&Recorded]) -> Vec<i64> {
     let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
         Event::AccountForgotten(forgotten) => Some(bigint(forgotten.account_id.0)),

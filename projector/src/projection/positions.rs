@@ -1,4 +1,4 @@
-//! Where persons were.
+//! Past positions of persons.
 
 use event_log::{Binding, EventLog};
 use futures::future::BoxFuture;
@@ -11,13 +11,13 @@ use super::personal::{self, Unsealing, unseal_each};
 use super::text::optional;
 use super::{ApplyError, Projection, Role, bigint};
 
-/// The advisory lock that those who write positions share, and whoever forgets a person takes.
+/// The advisory lock that writers of positions share, and that forgetting a person takes alone.
 const FORGETTING: i64 = 0x7761_7970_6f73_7401;
 
-/// Every position that is not too old.
+/// Every position that has not expired.
 pub(super) struct Positions(pub(super) EventLog, pub(super) Role);
 
-/// What is sealed of a position.
+/// The sealed part of a position.
 #[derive(Deserialize)]
 struct Fix {
     lat: f64,
@@ -119,7 +119,7 @@ impl Projection for Positions {
     }
 }
 
-/// Nobody is forgotten from here to the transaction's end.
+/// Keeps persons from being forgotten until the end of the transaction.
 async fn keep_forgetting_out(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock_shared($1)", FORGETTING)
         .execute(rows)
@@ -127,7 +127,7 @@ async fn keep_forgetting_out(rows: &mut PgConnection) -> Result<(), sqlx::Error>
     Ok(())
 }
 
-/// Waits until nobody is writing positions, and keeps them from it to the transaction's end.
+/// Waits until nobody writes positions, and blocks writers until the end of the transaction.
 pub(super) async fn keep_writers_out(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", FORGETTING)
         .execute(rows)

@@ -1,4 +1,4 @@
-//! Calls for help: whose, told to whom, and whether they are open. What was said stays in the log.
+//! Calls for help: the caller, those notified, and whether open. What was said stays in the log.
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
@@ -9,7 +9,7 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::{ApplyError, Projection, bigint};
 
-/// Every call, once for persons and once for each organization that was told.
+/// Every call, once for persons and once for each notified organization.
 pub(super) struct SosCalls;
 
 impl Projection for SosCalls {
@@ -69,7 +69,7 @@ async fn insert(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sql
     Ok(())
 }
 
-/// What somebody said to a call, and where and when it stands.
+/// A reply to a call, with its organization and time.
 struct Reply<'e> {
     org: &'e str,
     call: &'e SosId,

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Postgres' text cannot hold U+0000; what a receiver or a caller sent may. The sign that stands
-/// for unreadable characters takes its place, so that one odd character does not cost the row.
+/// Postgres' text cannot hold U+0000; text from a receiver or a caller may. The replacement
+/// character takes its place, so that one odd character does not cost the row.
 pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
@@ -17,9 +17,9 @@ pub(super) fn optional(text: Option<&String>) -> Option<Cow<'_, str>> {
     text.map(|text| storable(text))
 }
 
-/// A list of texts as one JSON text. An array of arrays is a matrix to Postgres, whose rows must
-/// be equally long, so that the lists of many rows have to travel in another form, which Postgres
-/// takes apart again: [`storable`] each.
+/// A list of texts as one JSON text. To Postgres an array of arrays is a matrix, whose rows must be
+/// equally long, so the lists of many rows are sent as JSON, which Postgres splits: [`storable`]
+/// each.
 pub(super) fn text_list(texts: &[String]) -> String {
     let texts: serde_json::Value = texts.iter().map(|text| storable(text)).collect();
     texts.to_string()

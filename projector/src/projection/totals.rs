@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-/// What one counter counts.
+/// The key of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Counted {
     org_id: String,
@@ -14,12 +14,12 @@ struct Counted {
     state: String,
 }
 
-/// How counters change with a batch.
+/// The changes of a batch to the counters.
 #[derive(Debug, Default)]
 pub(super) struct Totals(BTreeMap<Counted, i64>);
 
 impl Totals {
-    /// Counts rows of a list that can be asked for as a whole.
+    /// Counts rows of a list that can be queried as a whole.
     pub(super) fn add(&mut self, org_id: &str, kind: &'static str, count: i64) {
         self.add_within(org_id, kind, "", "", count);
     }

@@ -16,7 +16,7 @@ use super::{ApplyError, Projection};
 /// The endpoints of every organization.
 pub(super) struct Webhooks;
 
-/// An endpoint as it reads.
+/// An endpoint as stored.
 #[derive(Clone)]
 struct Webhook {
     url: String,

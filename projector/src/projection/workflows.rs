@@ -1,4 +1,4 @@
-//! Workflows in their newest version.
+//! The newest version of workflows.
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
@@ -19,7 +19,7 @@ struct Put<'a> {
     org_id: &'a str,
     saved: &'a Saved,
     steps: String,
-    /// When the batch first saved it: the time it came to be, unless the row is older.
+    /// When the batch first saved it: its creation time, unless the row is older.
     first_saved_at: DateTime<Utc>,
     last_saved_at: DateTime<Utc>,
 }

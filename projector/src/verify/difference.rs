@@ -1,8 +1,8 @@
-//! A row that differs, in words for an operator: no value that could be personal stands in them.
+//! A row that differs, in words for an operator: they contain no value that could be personal.
 
 use event_log::EventLog;
 
-/// What stands in these can be read by anyone.
+/// Columns whose values anyone may read.
 const PLAIN: [&str; 5] = ["status", "state", "kind", "projection", "event_type"];
 
 /// A column of a table that is compared.
@@ -22,7 +22,7 @@ pub(super) struct Difference<'a> {
     pub(super) log_says: Option<Vec<Option<String>>>,
 }
 
-/// Finds words for differences.
+/// Describes differences in words.
 pub(super) struct Words<'a>(&'a EventLog);
 
 impl<'a> Words<'a> {
@@ -64,7 +64,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A value that names nobody as it is, any other by a keyed hash: that they differ can be seen.
+    /// Shows a value that names nobody as it is, any other as a hash: a difference is visible.
     fn value(&self, column: &Column, value: Option<&String>) -> String {
         match value {
             None => "nothing".to_owned(),
@@ -88,7 +88,7 @@ fn is_plain(column: &Column, value: &str) -> bool {
     }
 }
 
-/// Ids from outside may be anything, an e-mail address too.
+/// Ids from outside may be anything, even an e-mail address.
 fn is_token(value: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     value.len() <= 64 && value.bytes().all(fits)

@@ -1,4 +1,4 @@
-//! Checking that a projection's rows are what the log says, while they are in use.
+//! Checks that a projection's rows match the log, while they are in use.
 
 mod difference;
 mod tables;
@@ -19,31 +19,31 @@ use crate::error::RepairError;
 use crate::pace::Pace;
 use crate::projection::Role;
 
-/// What is found once may be on its way, such as the forgetting of a person: it destroys a key at
-/// one moment and deletes rows at another. It counts if it is still there after this time.
+/// A difference may be a change in progress, such as the forgetting of a person: it destroys a key
+/// at one moment and deletes rows at another. It counts if it is still there after this time.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     /// The projection.
     pub name: String,
-    /// The rows that differ.
+    /// The number of rows that differ.
     pub differences: u64,
     /// Some of them, in words without personal data.
     #[serde(skip)]
     pub told: Vec<String>,
-    /// Where in the log the rows were compared.
+    /// The position in the log at which the rows were compared.
     #[serde(skip)]
     pub position: Position,
 }
 
-/// Folds the log into a scratch copy, up to where the projection is, and compares row by row.
-/// Reads, commands and the projector go on. Stopped by `stop`, it leaves nothing behind.
+/// Folds the log into a scratch copy, up to the projection's position, and compares row by row.
+/// Reads, commands and the projector continue. If stopped by `stop`, it leaves nothing behind.
 ///
 /// # Errors
-/// Where the log or the database does not answer, the projection was not folded from this log, or
-/// it was stopped.
+/// If the log or the database does not answer, the projection was not folded from this log, or it
+/// was stopped.
 pub async fn verify(
     log: &EventLog,
     pool: &PgPool,
@@ -96,7 +96,7 @@ async fn check(
     verified.ok_or_else(|| RepairError::Unfit("nothing was compared".to_owned()))
 }
 
-/// Where the projection is, which must be within this log and not behind the copy.
+/// Returns the projection's position, which must be within this log and not before the copy's.
 async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
     let known = copy.layout.checkpoint(&mut copy.session, false).await?;
     known.fits(log, copy.fold.log).await?;
@@ -109,7 +109,7 @@ async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
     Ok(known.sequence)
 }
 
-/// Folds the rest and compares, all within one state of the database.
+/// Folds the rest and compares, all within one snapshot of the database.
 async fn compare_now(
     log: &EventLog,
     clock: &dyn Clock,

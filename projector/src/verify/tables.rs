@@ -1,4 +1,4 @@
-//! Two tables of the same form, row by row.
+//! Compares two tables of the same form, row by row.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::difference::{Column, Difference, Words};
 use crate::copy::layout::{Layout, run};
 
-/// Rows are swept only now and then, and the log forgets by the time at which it took an event.
+/// Rows are swept only periodically, and the log expires events by the time it received them.
 const SLACK: TimeDelta = TimeDelta::minutes(30);
-/// So many differences of each table are told; all are counted.
+/// Differences that are reported for each table; all are counted.
 const TOLD: usize = 20;
 
-/// What differs.
+/// The differences found.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) differences: u64,
@@ -25,14 +25,14 @@ pub(super) struct Comparison {
 struct Table {
     name: &'static str,
     columns: Vec<Column>,
-    /// Which rows.
+    /// Selects the rows.
     condition: String,
-    /// The column by whose time they end.
+    /// The column by whose time the rows expire.
     lives_by: Option<&'static str>,
 }
 
-/// Compares all that a projection has written with its copy. `limit`: rows end by this column's
-/// time after so long, and those that are about to by `now` are left out.
+/// Compares all that a projection has written with its copy. `limit`: rows expire this long after
+/// the time in this column, and those that are about to by `now` are left out.
 pub(super) async fn compare(
     rows: &mut PgConnection,
     layout: &Layout,
@@ -40,7 +40,7 @@ pub(super) async fn compare(
     now: DateTime<Utc>,
     words: &Words<'_>,
 ) -> Result<Comparison, sqlx::Error> {
-    // Here whole tables are read, where the session is set up to find rows by their keys.
+    // Whole tables are read here, while the session is set up to find rows by their keys.
     for setting in ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] {
         run(rows, format!("SET LOCAL {setting} = on")).await?;
     }
@@ -71,10 +71,10 @@ async fn tables(
             lives_by,
         });
     }
-    // A counter that has come to nothing may have a row or none.
+    // A counter that is zero may have a row or none.
     let mut counted = format!("kind = '{}' AND count <> 0", layout.name);
     if let Some(by) = lives_by {
-        // While rows are about to end, counters with and without them are right.
+        // While rows are about to expire, counters with and without them are right.
         for (schema, table) in [&layout.serving, &layout.schema]
             .into_iter()
             .flat_map(|schema| layout.tables.iter().map(move |table| (schema, table)))
@@ -159,7 +159,7 @@ fn oldest(age: Duration, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     now.checked_sub_signed(age)?.checked_add_signed(SLACK)
 }
 
-/// The rows that differ: whether each side has one, and what it says column by column.
+/// The query for the rows that differ: whether each side has one, and its value of each column.
 fn query(layout: &Layout, table: &Table) -> String {
     let list = |side: &str, part: &dyn Fn(&Column) -> String| {
         let columns = table.columns.iter();
@@ -167,7 +167,7 @@ fn query(layout: &Layout, table: &Table) -> String {
         columns.join(", ")
     };
     let text = |column: &Column| format!("{}::text", column.name);
-    // json has no equality of its own: what was given stands in it letter by letter.
+    // json has no equality of its own: it stores the input letter by letter.
     let comparable = |column: &Column| match column.kind.as_str() {
         "json" => text(column),
         _ => column.name.clone(),

@@ -1,5 +1,5 @@
-//! Whatever the batches and however often they are delivered, and through a rebuild: the blocks
-//! that lead to a page are those that the rows of a list make up.
+//! However events are batched and redelivered, and through a rebuild: the blocks that lead to a
+//! page are those that follow from the rows of a list.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use uuid::Uuid;
 use crate::equality::{assert_equal, verified};
 use crate::support::{World, start};
 
-/// How many statuses of a kind are tried.
+/// The number of statuses of a kind that are tried.
 const STATUSES: usize = 7;
 
-/// Many rows come to be at one moment; some before 1970, and some far from now.
+/// Many rows are created at one moment; some before 1970, and some far from now.
 const TIMES: [&str; 4] = [
     "0001-01-01T00:00:00Z",
     "1969-12-31T23:59:59.999999Z",
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Texts that are the same by their first 100 characters, whatever their case, are one.
+    /// Texts whose first 100 characters are the same, whatever their case, count as one.
     fn leads() -> Self {
         let beginning = "ü".repeat(100);
         let longer = [format!("{}x", "Ü".repeat(100)), format!("{beginning}y")];
@@ -122,7 +122,7 @@ fn lead(id: &str, status: &str, at: DateTime<Utc>) -> Event {
 struct Change {
     org: usize,
     id: usize,
-    /// Status and time by their places above; `None` deletes.
+    /// Status and time as indexes into the above; `None` deletes.
     put: Option<(usize, usize)>,
 }
 
@@ -131,7 +131,7 @@ fn change() -> impl Strategy<Value = Change> {
     (0..2_usize, 0..IDS, put).prop_map(|(org, id, put)| Change { org, id, put })
 }
 
-/// Ids, most of which begin a block, and how far: 1 or 2 levels.
+/// Ids, most of which begin a block, and of how many levels: 1 or 2.
 struct Ids(Vec<(String, i16)>);
 
 impl Ids {
@@ -199,7 +199,7 @@ impl<'a> Writer<'a> {
 /// A block: state of the list, level, time and id of its first row, and how many rows it has.
 type Block = (String, i16, Option<DateTime<Utc>>, String, i64);
 
-/// The blocks that an organization's records make up after all changes.
+/// The blocks that follow from an organization's records after all changes.
 fn expected(kind: &Kind, changes: &[Change], org: usize, ids: &Ids) -> BTreeSet<Block> {
     let mut records = BTreeMap::new();
     for change in changes.iter().filter(|change| change.org == org) {
@@ -280,7 +280,7 @@ async fn check(
                 delivery
             );
         }
-        // Everything comes once more, in other batches, upon the rows that stand.
+        // Everything is delivered once more, in other batches, onto the existing rows.
         deps.settings.batch = 41 - batch;
         world.project_again_from(before).await;
     }
@@ -358,7 +358,7 @@ async fn check_rebuild(kind: &Kind) {
     .await
     .unwrap();
     assert_equal(&world, kind.table).await;
-    // And the projector goes on from them.
+    // And the projector continues from them.
     writer.append(second).await;
     world.caught_up(Log::Events, writer.end()).await;
     projector.stop().await;

@@ -1,5 +1,5 @@
-//! Circles, accounts and positions: what SQL says of who sees whom is what the fold says, and a
-//! forgotten person leaves nothing.
+//! Circles, accounts and positions: SQL and the fold agree on who sees whom, and a forgotten person
+//! leaves nothing.
 
 use std::collections::HashMap;
 
@@ -120,7 +120,7 @@ fn stream_of(event: &Event) -> StreamId {
     }
 }
 
-/// What SQL says of every pair at every minute.
+/// Whom SQL shows to whom, for every pair at every minute.
 async fn seen_in_sql(
     world: &World,
     start: DateTime<Utc>,
@@ -191,7 +191,7 @@ async fn sql_and_fold_agree_on_who_sees_whom() {
         .current();
     let (mut last, mut projector) = (0, None);
     for (nth, event) in (1_i64..).zip(&moves) {
-        // The first half comes in one batch, the second in many.
+        // The first half is delivered in one batch, the second in many.
         if nth == 30 {
             projector = Some(world.start());
             world.caught_up(Log::Events, last).await;
@@ -287,7 +287,7 @@ async fn a_position_lives_as_long_as_its_event() {
     let (old, new) = (now() - TimeDelta::days(91), now() - TimeDelta::days(89));
     let event = fix(&world.log, ADA, old, 1.0).await;
     writer.append(track.clone(), old, event).await;
-    // Made long ago, taken up lately.
+    // Recorded long ago, received lately.
     let event = fix(&world.log, ADA, old - TimeDelta::days(1), 1.0).await;
     let last = writer.append(track, new, event).await;
     let projector = world.start();

@@ -1,4 +1,4 @@
-//! Whether a projection's rows are the fold of the log.
+//! Checks whether a projection's rows are the fold of the log.
 
 use projector::{BATCH, RepairError, Tell, Verified};
 use service::SystemClock;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::World;
 
-/// Looks for what differs between a projection's rows and the log.
+/// Searches for differences between a projection's rows and the log.
 pub(crate) async fn verified(
     world: &World,
     name: &str,
@@ -17,7 +17,7 @@ pub(crate) async fn verified(
     projector::verify(log, pool, clock, name, BATCH, tell, stop).await
 }
 
-/// Holds a projection's rows against the log.
+/// Compares a projection's rows with the log.
 pub(crate) async fn assert_equal(world: &World, name: &str) {
     let stop = CancellationToken::new();
     let verified = verified(world, name, &|_| (), &stop).await.unwrap();

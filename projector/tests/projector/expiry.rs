@@ -1,4 +1,4 @@
-//! Deliveries end in the read model where their events do in the log.
+//! Deliveries expire in the read model where their events do in the log.
 
 use chrono::TimeDelta;
 use event_log::{Commit, Expected, Write};
@@ -32,7 +32,7 @@ fn attempted(delivery: &str, attempt: u32, outcome: Outcome) -> Event {
     })
 }
 
-/// Appends an event that was written so many days ago.
+/// Appends an event that was written the given number of days ago.
 async fn append(world: &World, delivery: &str, seen: Option<u64>, days: i64, event: Event) -> u64 {
     let mut event = new_event(event);
     event.time -= TimeDelta::days(days);

@@ -1,4 +1,4 @@
-//! The database or the log is away, or not the one that it was.
+//! The database or the log is unavailable, or not the one that it was.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +155,7 @@ async fn rows_from_another_epoch_of_the_log_are_refused_aloud() {
     world.end().await;
 }
 
-/// The events that rows were made of are gone, and others stand where they stood.
+/// The events that rows were made of are gone, and others have their sequences.
 #[tokio::test]
 async fn rows_from_a_log_that_has_gone_back_are_refused_aloud_and_healed_by_a_rebuild() {
     let world = World::new().await;

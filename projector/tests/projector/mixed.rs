@@ -29,7 +29,7 @@ pub(crate) const PROJECTIONS: [(&str, &str, &str); 15] = [
     ("workflows", "workflows", "name"),
 ];
 
-/// Appends event after event, each aggregate's at its end.
+/// Appends events one by one, each at the end of its aggregate.
 pub(crate) struct Mixer<'w> {
     world: &'w World,
     seen: HashMap<StreamId, u64>,
@@ -54,7 +54,7 @@ impl<'w> Mixer<'w> {
         }
     }
 
-    /// Something of everything: what is made, changed, and in some rounds ended.
+    /// Something of everything: created, changed, and in some rounds ended.
     pub(crate) async fn mix(&mut self, rounds: u64) {
         for _ in 0..rounds {
             self.round += 1;

@@ -1,5 +1,5 @@
-//! Whatever the batches and however often they are delivered: rows, totals and revenue of orders
-//! are a fold of the log.
+//! However events are batched and redelivered: rows, totals and revenue of orders are a fold of the
+//! log.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const STATUSES: [(OrderStatus, &str); 4] = [
     (OrderStatus::Cancelled, "CANCELLED"),
 ];
 
-/// Times about the borders of months and of a year.
+/// Times around the borders of months and of a year.
 const TIMES: [&str; 6] = [
     "2025-12-31T23:59:59.999999Z",
     "2026-01-01T00:00:00Z",
@@ -37,7 +37,7 @@ const AMOUNTS: [i64; 6] = [0, 1, -1, 4_999, i64::MAX, i64::MIN];
 struct Change {
     org: usize,
     id: u8,
-    /// Status, amount and time by their places above; `None` deletes.
+    /// Status, amount and time as indexes into the above; `None` deletes.
     put: Option<(usize, usize, usize)>,
 }
 
@@ -50,7 +50,7 @@ fn change() -> impl Strategy<Value = Change> {
     })
 }
 
-/// Changes, the most events a transaction may hold, and after how many of them it is restarted.
+/// Changes, the maximum number of events in a transaction, and after how many it is restarted.
 fn history() -> impl Strategy<Value = (Vec<Change>, usize, usize)> {
     let changes = prop::collection::vec(change(), 1..50);
     (changes, 1..20_usize, 0..50_usize)
@@ -102,7 +102,7 @@ impl Writer<'_> {
     }
 }
 
-/// What can be read of one organization's orders.
+/// The data that can be read of one organization's orders.
 #[derive(Debug, Default, PartialEq)]
 struct Known {
     orders: BTreeMap<String, (String, i64, DateTime<Utc>)>,
@@ -214,7 +214,7 @@ async fn check(
         for (org, expected) in writer.orgs.iter().zip(&expected) {
             prop_assert_eq!(&read(world, org).await, expected, "delivery {}", delivery);
         }
-        // Everything comes once more, in other batches, upon the rows that stand.
+        // Everything is delivered once more, in other batches, onto the existing rows.
         deps.settings.batch = 21 - batch;
         world.project_again_from(before).await;
     }
@@ -258,9 +258,9 @@ async fn orders_are_found_by_their_key_as_soon_as_there_are_many() {
     let projector = world.start();
     world.caught_up(Log::Events, end).await;
     projector.stop().await;
-    // Each order is looked for before it is counted. An index by time has the key's columns too,
-    // and would be read from end to end for each; in a table that is empty, or holds what a small
-    // first batch brought, any will do for a whole batch.
+    // Each order is searched before it is counted. An index by time has the key's columns too, and
+    // would be scanned in full for each; in a table that is empty, or holds a small first batch,
+    // any will do for a whole batch.
     let searched = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
                     WHERE relname = 'orders' AND indexrelname = 'orders_pkey'";
     eventually("the server has counted", async || {

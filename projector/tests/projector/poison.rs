@@ -47,7 +47,7 @@ async fn a_poison_event_parks_only_its_aggregate() {
     let ready = deps.readiness.clone();
     let projector = start(deps);
     world.caught_up(Log::Events, waiting + 50).await;
-    // The projector goes on, and what comes now waits as well.
+    // The projector continues, and new events of the aggregate wait as well.
     let last = world.append(stream, waiting, vec![deleted(&bad)]).await;
     let end = world
         .append_contacts((0..1).map(|i| format!("end-{i}")))
@@ -73,7 +73,7 @@ async fn a_poison_event_parks_only_its_aggregate() {
             (last, behind, false)
         ]
     );
-    // It is told, and takes nothing out of service once the other logs are followed too.
+    // It is reported, and takes nothing out of service once the other logs are followed too.
     eventually("every log is followed", async || {
         readiness(&ready).await.0 == StatusCode::OK
     })
@@ -170,7 +170,7 @@ async fn a_retry_applies_what_can_be_applied_now_and_the_projector_goes_on_from_
             .to_string()
             .contains("is not a dead letter")
     );
-    // What comes next waits behind nothing any more.
+    // The next event does not wait any more.
     let ended = Event::RunSucceeded(schemas::run::Succeeded {
         run_id: "r1".into(),
         workflow_id: "w1".into(),
@@ -282,7 +282,7 @@ async fn the_end_of_an_account_waits_for_nothing_that_was_put_aside_in_the_same_
         let stream = nobodys(AggregateType::Account, &account);
         let named = registered(&world.log, account, "Ottilie Beiseite").await;
         last = world.append(stream.clone(), 0, vec![named.clone()]).await;
-        // Of the first nothing can be read, the second has registered twice.
+        // Nothing of the first can be read, the second has registered twice.
         match account {
             AccountId(1) => {
                 let subject = world.log.subject_of(&stream);
@@ -298,7 +298,7 @@ async fn the_end_of_an_account_waits_for_nothing_that_was_put_aside_in_the_same_
         last = world.append(stream, last, vec![ended]).await;
     }
     let end = world.append_contacts(["fine".to_owned()].into_iter()).await;
-    // All of it is one batch: it was there before the projector.
+    // All of it is one batch: it existed before the projector.
     let projector = world.start();
     world.caught_up(Log::Events, end.sequence()).await;
     assert!(end.sequence() > last);

@@ -124,10 +124,10 @@ async fn with_contacts(world: &World, count: u32) {
     world.caught_up(Log::Events, end.sequence()).await;
 }
 
-/// How many rows are as [`falsify`] made them.
+/// The number of rows that are as [`falsify`] made them.
 const WRONG: &str = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
 
-/// Writes what no event says.
+/// Writes data that no event contains.
 async fn falsify(world: &World) {
     sqlx::query("UPDATE contacts SET city = 'wrong'")
         .execute(&world.pool)
@@ -162,7 +162,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     let tell = |progress: Progress| {
         first.lock().unwrap().get_or_insert(progress.done);
     };
-    // The session of the one that was stopped may still be about to end.
+    // The session of the stopped one may still be about to end.
     let stop = CancellationToken::new();
     eventually("the lock is free", async || {
         let again = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
@@ -180,7 +180,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     world.end().await;
 }
 
-/// Has whoever takes over wait for half a second at the server.
+/// Makes a takeover wait for half a second at the server.
 const SLOW_TAKEOVER: &str = "
     CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END';
@@ -217,7 +217,7 @@ async fn one_rebuild_of_a_projection_at_a_time() {
     let world = World::new().await;
     let projector = world.start();
     with_contacts(&world, 10).await;
-    // A read that holds the table lets the first one wait before it takes over.
+    // A read that holds the table makes the first one wait before it takes over.
     let mut reading = world.pool.begin().await.unwrap();
     sqlx::query("SELECT count(*) FROM contacts")
         .execute(&mut *reading)
@@ -246,7 +246,7 @@ async fn one_rebuild_of_a_projection_at_a_time() {
             matches!(second, Err(RepairError::UnderWay(_))),
             "{second:?}"
         );
-        // Others are read, and the projector goes on, while the first one waits.
+        // Others are read, and the projector continues, while the first one waits.
         assert_eq!(world.count("SELECT count(*) FROM totals").await, 1);
         let end = world.append_contacts(["new".to_owned()].into_iter()).await;
         world.caught_up(Log::Events, end.sequence()).await;

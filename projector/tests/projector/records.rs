@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// A kind's singular and table, a whole record and one with no more than it needs.
+/// A kind's singular and table, a full record and a minimal one.
 fn kinds() -> Vec<(AggregateType, &'static str, Value, Value)> {
     vec![
         (
@@ -56,7 +56,7 @@ fn kinds() -> Vec<(AggregateType, &'static str, Value, Value)> {
     ]
 }
 
-/// The event that leaves such a row.
+/// The event that results in such a row.
 fn event(aggregate: AggregateType, what: &str, row: &Value) -> Event {
     let mut data = json!({"id": "r", "createdAt": "2026-01-01T00:00:00Z"});
     if aggregate == AggregateType::Order {
@@ -81,7 +81,7 @@ fn camel_case(column: &str) -> String {
     })
 }
 
-/// The row without what is common to all; nulls left out.
+/// The row without the columns common to all; nulls left out.
 async fn row(world: &World, table: &str) -> Option<Value> {
     let sql = format!(
         "SELECT to_jsonb(t) - '{{org_id,id,created_at,updated_at}}'::text[]
@@ -134,7 +134,7 @@ async fn a_record_of_every_kind_is_a_row_until_it_is_deleted() {
     world.end().await;
 }
 
-/// The values of companies' cities and how many have each.
+/// The values of companies' cities, and the number of companies with each.
 async fn cities(world: &World) -> Vec<(String, i64)> {
     let counted = "SELECT value, count FROM field_totals
                    WHERE kind = 'companies' AND field = 'city' ORDER BY value";
@@ -177,7 +177,7 @@ async fn values_are_counted_whatever_their_case_until_nothing_has_them() {
     let expected = expected.map(|(value, count)| (value.to_owned(), count));
     assert_eq!(cities(&world).await, expected);
 
-    // One moves within its value, one leaves it, one takes it up, the others go.
+    // One stays within its value, one leaves it, one takes it up, the others are deleted.
     for (place, city) in [(0, Some("pARIS")), (1, Some("Oslo")), (3, Some("Bern"))] {
         let row = json!({"name": "a", "city": city});
         let moved = event(AggregateType::Company, "updated", &row);

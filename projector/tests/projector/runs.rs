@@ -1,4 +1,4 @@
-//! Runs as they read.
+//! Runs as they are read.
 
 use crate::support::{World, now, started, triggered};
 use schemas::run::{
@@ -107,7 +107,7 @@ fn step_failed(retried: bool) -> Event {
     })
 }
 
-/// Follows one run event by event; says its states and its steps' states at the end.
+/// Follows one run event by event; returns its states, and its steps' states at the end.
 async fn follow(events: Vec<Event>) -> (Vec<String>, Value) {
     let world = World::new().await;
     let projector = world.start();
@@ -288,7 +288,7 @@ async fn a_retried_run_reads_as_one_that_goes_on() {
         retried(),
     ])
     .await;
-    // What was not over cannot be retried.
+    // A run that has not ended cannot be retried.
     assert_eq!(states[4..], ["RUNNING", "RUNNING", "CANCELLED", "QUEUED"]);
     let expected = ["SUCCEEDED", "SUCCEEDED", "SKIPPED", "QUEUED", "QUEUED"];
     assert_eq!(of_each(&steps, "state"), expected);

@@ -15,7 +15,7 @@ use crate::support::{World, eventually, nats_url};
 /// Without the server ending the session of one that is silent it would take minutes.
 const TAKEN_OVER: Duration = Duration::from_secs(20);
 
-/// A projector in a process of its own.
+/// A projector in a separate process.
 struct Process(Child);
 
 impl Process {
@@ -51,7 +51,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// How many processes hold a lock of the active projector.
+/// The number of processes that hold a lock of the active projector.
 async fn active(world: &World) -> i64 {
     world
         .count(
@@ -118,7 +118,7 @@ async fn a_stopped_projector_is_replaced_and_does_no_harm_when_it_wakes() {
         .await;
     world.caught_up(Log::Events, end.sequence()).await;
     assert_counted_once(&world, end.sequence()).await;
-    // The one that woke is there again when it is needed.
+    // The one that woke is available again when it is needed.
     drop(second);
     let end = world
         .append_contacts((0..10).map(|i| format!("e{i}")))
@@ -161,7 +161,7 @@ async fn a_checkpoint_and_its_rows_commit_together() {
     world.end().await;
 }
 
-/// A projection's position, rows and total. One statement sees one state of the database.
+/// A projection's position, rows and total. One statement sees one snapshot of the database.
 async fn standing(world: &World, kind: &'static str) -> (i64, i64, i64) {
     let query = format!(
         "SELECT coalesce(max(sequence), 0), (SELECT count(*) FROM {kind}),
@@ -182,8 +182,8 @@ async fn writers(world: &World) -> i64 {
         .await
 }
 
-/// Starts a projector that cannot have the table of companies at first, and sees it come to `end`
-/// with both kinds right.
+/// Starts a projector that cannot access the table of companies at first, and checks that it
+/// reaches `end` with both kinds right.
 async fn with_companies_held_up(world: &World, each: i64, end: i64) {
     let mut held = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE companies IN SHARE MODE")
@@ -197,7 +197,7 @@ async fn with_companies_held_up(world: &World, each: i64, end: i64) {
     .await;
     assert_eq!(standing(world, "companies").await, (0, 0, 0));
     assert!(writers(world).await >= 2);
-    // What is written of companies fails until their table can be had.
+    // Writes of companies fail until their table is available.
     held.rollback().await.unwrap();
     world.caught_up(Log::Events, end.cast_unsigned()).await;
     for kind in ["contacts", "companies"] {

@@ -1,4 +1,4 @@
-//! A log and a database of a test's own, on the servers that `NATS_URL` and `DATABASE_URL` name.
+//! A separate log and database per test, on the servers that `NATS_URL` and `DATABASE_URL` name.
 
 use std::env;
 use std::str::FromStr as _;
@@ -117,7 +117,7 @@ impl World {
         latest.unwrap()
     }
 
-    /// Appends so many contacts and as many companies, mixed; where each kind's stand, in order.
+    /// Appends `each` contacts and as many companies, mixed; returns each kind's sequences.
     pub(crate) async fn append_contacts_and_companies(&self, each: usize) -> [Vec<i64>; 2] {
         let made = (0..2 * each).map(|n| {
             let id = format!("m{n}");
@@ -155,7 +155,7 @@ impl World {
         positions.into_iter().map(Result::unwrap).collect()
     }
 
-    /// Waits until every projection of a log stands at a sequence.
+    /// Waits until every projection of a log has reached a sequence.
     pub(crate) async fn caught_up(&self, log: Log, sequence: u64) {
         eventually("the projections catch up", async || {
             self.slowest(log).await >= i64::try_from(sequence).unwrap()
@@ -173,7 +173,7 @@ impl World {
         slowest.unwrap_or(-1)
     }
 
-    /// Takes rows and positions from projections, each named as its table: as new ones they begin.
+    /// Deletes rows and positions of projections, each named as its table: they start as new ones.
     pub(crate) async fn make_new(&self, names: &[&str]) {
         let sql = format!(
             "TRUNCATE {}, totals, field_totals, values_by_time, list_blocks",
@@ -194,8 +194,8 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// Counts the blocks of all lists and the values of all fields from the rows, and holds what is
-    /// kept against that.
+    /// Counts the blocks of all lists and the values of all fields from the rows, and compares what
+    /// is stored with that.
     async fn assert_counts(&self) {
         for (table, counted) in [
             ("list_blocks", "SELECT count_list_blocks()"),
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Has the events behind a sequence come once more.
+    /// Has the events after a sequence delivered once more.
     pub(crate) async fn project_again_from(&self, sequence: u64) {
         sqlx::query(
             "UPDATE projection_checkpoints SET sequence = $1, event_id = NULL WHERE log = 'events'",
@@ -232,7 +232,7 @@ impl World {
         .unwrap();
     }
 
-    /// Takes away what the test made on the shared servers.
+    /// Removes what the test created on the shared servers.
     pub(crate) async fn end(self) {
         self.assert_counts().await;
         self.end_spoilt().await;
@@ -272,7 +272,7 @@ pub(crate) fn nats_url() -> String {
 pub(crate) fn log_settings(prefix: &str) -> LogSettings {
     let mut settings = LogSettings::at(nats_url());
     prefix.clone_into(&mut settings.log_prefix);
-    // Thousands of appends at once on a busy machine: the test is of what follows them.
+    // Thousands of appends at once on a busy machine: the test is about what follows them.
     settings.log_timeout_ms = 20_000;
     settings
 }
@@ -311,7 +311,7 @@ pub(crate) fn new_event(event: Event) -> NewEvent {
     }
 }
 
-/// The time in microseconds, as the log and Postgres keep it.
+/// The time in microseconds, as the log and Postgres store it.
 pub(crate) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).unwrap()
 }
@@ -371,7 +371,7 @@ pub(crate) fn deleted(id: &str) -> Event {
     Event::ContactDeleted(Deleted { id: id.into() })
 }
 
-/// What `/readyz` answers.
+/// The response of `/readyz`.
 pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
     let request = Request::get("/readyz").body(Body::empty()).unwrap();
     let answer = health::router(readiness.clone())

@@ -1,4 +1,4 @@
-//! Checking read models: equal rows are called equal, and nothing that differs escapes.
+//! Checking read models: equal rows are reported as equal, and no difference escapes.
 
 use futures::future::join_all;
 use projector::{Progress, RepairError, Verified};
@@ -24,7 +24,7 @@ async fn change(world: &World, sql: String) -> u64 {
     done.unwrap().rows_affected()
 }
 
-/// What a table holds, in words.
+/// The contents of a table as text.
 async fn content(world: &World, table: &str) -> Vec<String> {
     let query = format!("SELECT t::text FROM {table} AS t ORDER BY 1");
     let query = sqlx::query_scalar(AssertSqlSafe(query));
@@ -93,8 +93,8 @@ async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &
     assert!(told.contains("not in the log"), "{told}");
 }
 
-/// The columns of a table that are written, and their values, with a digit more at the end of the
-/// first of its key that can take one.
+/// The columns of a table that are written, and their values, with one more digit at the end of the
+/// first key column that can take one.
 async fn with_another_key(world: &World, table: &str) -> (String, String) {
     sqlx::query_as(
         "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE WHEN attnum = (
@@ -147,7 +147,7 @@ async fn tables_without_text_of_their_own_are_compared_too() {
         let after = check(&world, name).await.differences;
         assert!(changed > 0 && after > before, "{sql}: {before}, {after}");
     }
-    // At its end the world holds these against the rows.
+    // At its end the world compares these with the rows.
     change(&world, "SELECT count_values_by_time()".to_owned()).await;
     world.end().await;
 }
@@ -161,7 +161,7 @@ async fn checking_changes_nothing_and_holds_nobody_up() {
     mixer.applied().await;
     let before = content(&world, "accounts").await;
     let positions = content(&world, "positions").await;
-    // The log goes on while it is being checked, again and again.
+    // The log continues while it is being checked, again and again.
     let going_on = async {
         mixer.mix(4).await;
         mixer.applied().await;

@@ -23,7 +23,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Changes, the most events a transaction may hold, and after how many of them it is restarted.
+/// Changes, the maximum number of events in a transaction, and after how many it is restarted.
 fn history() -> impl Strategy<Value = (Vec<Change>, usize, usize)> {
     (
         prop::collection::vec(change(), 1..60),

@@ -1,4 +1,4 @@
-//! `GET /auth/export`: everything that is kept of a person, as one JSON file for that person.
+//! `GET /auth/export`: all data kept about a person, as one JSON file for that person.
 
 use std::io;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::progress::Projection;
 use crate::reading::PersonalReading;
 use crate::state::State;
 
-/// Files under way at a time in one process.
+/// Concurrent exports in one process.
 const AT_ONCE: usize = 4;
-/// When whoever finds no place may try again, in seconds.
+/// Seconds after which a person who found no free place may try again.
 const TRY_AGAIN: u64 = 5;
-/// How patient the file is with its reader.
+/// How long the export waits for its reader.
 const STALL: Duration = Duration::from_mins(1);
 const LEAST_RATE: u32 = 4_096;
 const DEADLINE: Duration = Duration::from_hours(1);
 
-/// The places for such files: one each for a person.
+/// The places for such exports, one per person.
 #[derive(Clone)]
 pub(crate) struct OwnExports(Shares<AccountId>);
 
@@ -85,23 +85,23 @@ pub(super) async fn export_account(
     Ok((headers, body).into_response())
 }
 
-/// Waits a while for what the person did a moment ago. Where the read models are far behind, the
-/// file holds what they hold.
+/// Waits a while for the person's most recent changes. If the read models lag far behind, the file
+/// contains their current state.
 async fn catch_up(state: &State, needed: &[Projection]) {
     for log in [Log::Events, Log::Locations] {
         let Ok(end) = state.log.end(log).await else {
             return;
         };
         let waiting = state.progress.wait_for(end, needed, state.position_wait);
-        // Told by the file's own contents.
+        // The file's own contents show it.
         let _ = waiting.await;
     }
 }
 
 type Pieces = ReceiverStream<io::Result<bytes::Bytes>>;
 
-/// The file piece by piece. What opens it is read before the answer begins, so that an account
-/// that cannot be read is an error and no broken file.
+/// Returns the file in pieces. Its beginning is read before the response starts, so that an account
+/// that cannot be read causes an error instead of a broken file.
 async fn gathered(
     state: &State,
     models: PgPool,
@@ -120,7 +120,7 @@ async fn gathered(
         };
         if let Err(error) = written {
             tracing::warn!(%error, "An export of an account was cut off");
-            // Whoever asked may have gone meanwhile.
+            // The client may have disconnected in the meantime.
             let _ = pieces.send(Err(error)).await;
         }
     });

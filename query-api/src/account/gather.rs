@@ -1,4 +1,4 @@
-//! What is kept of a person: from the log what is sealed there, from the read models the rest.
+//! Data kept about a person: sealed data from the log, the rest from the read models.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use sqlx::PgPool;
 use super::rows::{Many, Membership, Pause, Place, Position, Rows};
 use super::sheet::Sheet;
 
-/// A person's data about to be written.
+/// A person's data, ready to be written.
 pub(super) struct Gathering {
     log: EventLog,
     rows: Rows,
@@ -28,15 +28,15 @@ struct Own {
     id: AccountId,
     name: Option<String>,
     email: Option<String>,
-    /// The number that they have shown to hold.
+    /// The number that they have verified.
     phone: Option<String>,
-    /// The number that they gave when they registered.
+    /// The number given at registration.
     named_phone: Option<String>,
     tier: Tier,
     created_at: Option<DateTime<Utc>>,
 }
 
-/// An event as the feeds tell it.
+/// An event as the feeds show it.
 #[derive(Serialize)]
 struct Fact {
     #[serde(rename = "type")]
@@ -46,7 +46,7 @@ struct Fact {
 }
 
 impl Gathering {
-    /// Reads who it is.
+    /// Loads the account.
     pub(super) async fn open(
         log: &EventLog,
         models: PgPool,
@@ -68,7 +68,7 @@ impl Gathering {
         })
     }
 
-    /// Writes all of it.
+    /// Writes everything.
     pub(super) async fn write(self, sheet: &mut Sheet, organizations: &[OrgId]) -> io::Result<()> {
         sheet.field("account", &self.own)?;
         sheet.field("organizations", &organizations)?;
@@ -97,8 +97,8 @@ impl Gathering {
         Ok(())
     }
 
-    /// Their calls for help, each with what was answered to it. A call stands in organizations'
-    /// parts of the log too; the one of persons is enough.
+    /// Writes their calls for help, each with the responses to it. A call is also stored in
+    /// organizations' streams. The one of persons is enough.
     async fn calls(&self, sheet: &mut Sheet) -> io::Result<()> {
         sheet.list("sos");
         let mut after = 0;
@@ -123,7 +123,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// When they came to places and left them.
+    /// Writes when they entered and left places.
     async fn visits(&self, sheet: &mut Sheet) -> io::Result<()> {
         sheet.list("visits");
         let mut after = 0;

@@ -1,4 +1,4 @@
-//! What a person may have of their own account.
+//! Data that a person may read about their own account.
 
 mod export;
 mod gather;

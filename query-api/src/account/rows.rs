@@ -1,5 +1,5 @@
-//! What the read models have of a person, some rows at a time: no connection waits for the client,
-//! and no more of it is in memory, however much there is.
+//! A person's rows in the read models, in batches: no connection waits for the client, and no more
+//! than a batch is in memory, however many rows there are.
 
 use chrono::{DateTime, Utc};
 use schemas::{AccountId, SYSTEM_ORG};
@@ -8,9 +8,9 @@ use sqlx::PgPool;
 
 use crate::locations::bigint;
 
-/// Positions read at a time.
+/// Positions per batch.
 const POSITIONS: i64 = 1_000;
-/// Of everything else; the events behind places in the log are read one by one.
+/// Rows of everything else. The events at positions in the log are read one by one.
 const ROWS: i64 = 256;
 
 /// The rows of one person.
@@ -21,12 +21,12 @@ pub(super) struct Rows {
 
 /// Something that a person has many of.
 pub(super) trait Many: Serialize + Sized + Send + Sync {
-    /// Where one stands among the others.
+    /// The position of one row among the others.
     type Place: Send;
 
     fn place(&self) -> Self::Place;
 
-    /// Some of those that come behind a place; the first ones where none is given.
+    /// Returns a batch of rows after a place, or the first ones without it.
     fn some(
         rows: &Rows,
         after: Option<Self::Place>,
@@ -37,9 +37,9 @@ pub(super) trait Many: Serialize + Sized + Send + Sync {
 pub(super) struct Membership {
     id: String,
     name: Option<String>,
-    /// Whether they made it.
+    /// Whether they created it.
     own: bool,
-    /// The organization that made it, and sees its members.
+    /// The organization that created it, and sees its members.
     organization: Option<String>,
     joined_at: DateTime<Utc>,
     left_at: Option<DateTime<Utc>>,
@@ -77,7 +77,7 @@ pub(super) struct Position {
     recorded_at: DateTime<Utc>,
 }
 
-/// Where a call for help stands.
+/// The position of a call for help.
 pub(super) struct CallAt {
     pub(super) sos_id: String,
     pub(super) sequence: i64,
@@ -158,7 +158,7 @@ impl Many for Pause {
     }
 }
 
-/// The newest first.
+/// Newest first.
 impl Many for Position {
     type Place = DateTime<Utc>;
 

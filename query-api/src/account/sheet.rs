@@ -1,4 +1,4 @@
-//! One JSON object, written field by field while it is taken.
+//! One JSON object, written field by field while the client reads it.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-/// A piece is handed on once it holds this many bytes.
+/// A piece is sent once it holds this many bytes.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// The object in the making. It never holds more than a piece.
+/// The object being written. It never holds more than a piece.
 pub(super) struct Sheet {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     text: Vec<u8>,
-    /// Whether something stands before, so that a comma goes between.
+    /// Whether a value precedes, so that a comma is needed.
     follows: bool,
 }
 
@@ -26,7 +26,7 @@ impl Sheet {
         }
     }
 
-    /// A field with its value.
+    /// Writes a field with its value.
     pub(super) fn field(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
         self.name(name);
         serde_json::to_writer(&mut self.text, value)?;
@@ -34,14 +34,14 @@ impl Sheet {
         Ok(())
     }
 
-    /// Begins a field that is a list.
+    /// Begins a list field.
     pub(super) fn list(&mut self, name: &str) {
         self.name(name);
         self.text.push(b'[');
         self.follows = false;
     }
 
-    /// One more of the list.
+    /// Writes an item of the list.
     pub(super) async fn item(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.text
             .extend(if self.follows { ",\n" } else { "\n" }.bytes());

@@ -20,14 +20,14 @@ use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::Reading;
 
-/// How many months the trend has.
+/// Months in the trend.
 const MONTHS: u32 = 12;
 
-/// What orders and leads add up to.
+/// Totals of orders and leads.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Analytics {
-    /// In minor units. Wide, because a sum of amounts need not be one.
+    /// In minor units. Wide, because a sum of amounts may exceed the range of an amount.
     pub(crate) total_revenue: i128,
     pub(crate) total_orders: i64,
     pub(crate) total_leads: i64,
@@ -41,7 +41,7 @@ pub(crate) struct MonthlyRevenue {
     pub(crate) revenue: i128,
 }
 
-/// The counters as they stand, sums as text: no integer of Postgres is wide enough for them.
+/// The stored counters, with sums as text: no integer of Postgres is wide enough for them.
 struct Counters {
     revenue: String,
     orders: i64,
@@ -49,7 +49,7 @@ struct Counters {
     months: Vec<String>,
 }
 
-/// The summary, with the series that was asked for.
+/// The summary, with the series if one was requested.
 #[derive(Debug, Serialize)]
 pub(super) struct AnalyticsBody {
     #[serde(flatten)]
@@ -85,7 +85,7 @@ pub(super) async fn get_analytics(
     Ok(Json(AnalyticsBody { analytics, series }))
 }
 
-/// What an organization's orders and leads add up to.
+/// Returns the totals of an organization's orders and leads.
 pub(crate) async fn analytics_of(
     org: &OrgId,
     today: NaiveDate,
@@ -121,7 +121,7 @@ fn summarize(months: &[NaiveDate], counters: &Counters) -> Result<Analytics, Par
     })
 }
 
-/// How many orders there are to a hundred leads, rounded to two decimals; 0 without leads.
+/// Returns the orders per hundred leads, rounded to two decimals, or 0 without leads.
 #[expect(
     clippy::cast_precision_loss,
     reason = "percentages beyond 2^53 hundredths have no decimals to lose"
@@ -131,7 +131,7 @@ fn percentage(orders: i64, leads: i64) -> f64 {
         return 0.0;
     }
     let (orders, leads) = (i128::from(orders), i128::from(leads));
-    // Rounded in integers: a float would already be off where a half is to be rounded.
+    // Rounded in integers: a float would already be inexact at a half.
     let hundredths = (20_000 * orders + leads) / (2 * leads);
     hundredths as f64 / 100.0
 }

@@ -47,7 +47,7 @@ impl Found for Client {
     }
 }
 
-/// What is read of a row beside its id and its time.
+/// The columns read of a row, besides its id and its time.
 const COLUMNS: &str = "name, email, phone, company, city, is_active";
 
 pub(super) async fn list_clients(
@@ -71,8 +71,8 @@ pub(super) async fn list_clients(
     asked.answer_rows(&uri, clients, within, counting).await
 }
 
-/// Whether a request asks for clients that are active, `true`, or not, `false`; empty where it asks
-/// for neither.
+/// Returns the requested activity: `true` for active clients, `false` for inactive ones, empty for
+/// both.
 fn asked_activity(parameters: &Parameters) -> Result<&str, HttpError> {
     match parameters.one("isActive")?.unwrap_or_default().trim() {
         activity @ ("" | "true" | "false") => Ok(activity),

@@ -1,4 +1,4 @@
-//! What came in step by step, by what it has in a field: status, plan, source or city.
+//! Totals per step, grouped by the value of a field: status, plan, source or city.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use super::span::Pieces;
 use crate::paging::{Parameters, wrong};
 
-/// Groups of all steps together.
+/// Maximum number of groups of all steps together.
 const MAX_GROUPS: usize = 10_000;
 
 /// The field that a series is grouped by.
@@ -29,7 +29,7 @@ pub(super) enum GroupBy {
 impl GroupBy {
     const ALL: [Self; 4] = [Self::Status, Self::Plan, Self::Source, Self::City];
 
-    /// The field that a request asks for, if it asks for one.
+    /// The field that a request groups by, if any.
     pub(super) fn asked_for(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
         let Some(word) = parameters.one("groupBy")? else {
             return Ok(None);
@@ -50,10 +50,10 @@ impl GroupBy {
     }
 }
 
-/// What came in of a step with one value.
+/// Totals of a step for one value.
 #[derive(Debug, Serialize)]
 pub(super) struct Group {
-    /// Its first 100 characters; none for what has no value.
+    /// Its first 100 characters. `None` for records without a value.
     value: Option<String>,
     /// In minor units, of ACTIVE and COMPLETED orders.
     revenue: i128,
@@ -62,7 +62,7 @@ pub(super) struct Group {
     clients: i64,
 }
 
-/// The groups of each step that has any, by the step's place: by value, and last what has none.
+/// Returns the groups of each non-empty step by the step's place: by value, last the one without.
 pub(super) async fn find_groups(
     org: &OrgId,
     pieces: &Pieces,

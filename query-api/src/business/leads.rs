@@ -48,7 +48,7 @@ impl Found for Lead {
     }
 }
 
-/// What is read of a row beside its id and its time.
+/// The columns read of a row, besides its id and its time.
 const COLUMNS: &str = "name, phone, email, service, source, status, score";
 
 pub(super) async fn list_leads(

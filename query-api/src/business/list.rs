@@ -9,13 +9,13 @@ use sqlx::PgPool;
 use crate::paging::{DEFAULT_LIMIT, Listed, Page, Parameters};
 use crate::search::{Counts, Hits, Kind, Search, Within};
 
-/// A record as it was found in a list.
+/// A record found in a list.
 pub(super) trait Found: Listed {
-    /// How many the whole list has.
+    /// The number of records in the whole list.
     fn total(&self) -> i64;
 }
 
-/// What a request asks a list for.
+/// The search and the page that a request asks for.
 pub(super) struct Asked {
     pub(super) search: Search,
     pub(super) page: Page,
@@ -28,13 +28,13 @@ impl Asked {
         Ok(Self { search, page })
     }
 
-    /// Answers with what was found.
+    /// Returns a response with the hits.
     pub(super) fn answer<T: Serialize>(&self, uri: &Uri, hits: Hits<T>) -> Response {
         self.page.answer(uri, hits.rows, hits.total)
     }
 
-    /// Answers with the rows of a page. Past the end no row says how many there are, so that this
-    /// is looked up by itself.
+    /// Returns a response with the rows of a page. Past the end no row has the total, so it is
+    /// looked up separately.
     pub(super) async fn answer_rows<T: Found>(
         &self,
         uri: &Uri,

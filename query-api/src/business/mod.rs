@@ -1,4 +1,4 @@
-//! Business data: orders, leads, clients and what they add up to.
+//! Business data: orders, leads, clients and their totals.
 
 mod analytics;
 mod clients;

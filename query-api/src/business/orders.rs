@@ -45,7 +45,7 @@ struct OrderProduct {
     name: Option<String>,
 }
 
-/// An order as its row has it.
+/// An order as stored in its row.
 #[derive(sqlx::FromRow)]
 struct Row {
     id: String,
@@ -98,7 +98,7 @@ impl Found for Order {
     }
 }
 
-/// What is read of a row beside its id and its time.
+/// The columns read of a row, besides its id and its time.
 const COLUMNS: &str = "order_number, status, amount, plan, client_name, client_email, product_name";
 
 pub(super) async fn list_orders(
@@ -121,7 +121,7 @@ pub(super) async fn list_orders(
     asked.answer_rows(&uri, orders, within, counting).await
 }
 
-/// The status that a request filters by; empty where it does not.
+/// The status that a request filters by, empty if none.
 fn asked_status(parameters: &Parameters) -> Result<&str, HttpError> {
     let Some(status) = parameters.one("status")? else {
         return Ok("");

@@ -1,4 +1,4 @@
-//! What came in step by step, from counters of stretches of time.
+//! Totals per step, from counters of time intervals.
 
 use chrono::NaiveDate;
 use schemas::OrgId;
@@ -14,16 +14,16 @@ use super::span::{Bucket, Pieces, Span};
 pub(super) struct Step {
     /// Its first day.
     start: NaiveDate,
-    /// Of its orders that are ACTIVE or COMPLETED, in minor units.
+    /// Of its ACTIVE and COMPLETED orders, in minor units.
     revenue: i128,
     orders: i64,
     leads: i64,
-    /// The same by what they have in a field, where that was asked for.
+    /// The same grouped by a field's value, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Vec<Group>>,
 }
 
-/// What came to be in each step of a span, oldest first.
+/// Returns what was created in each step of a span, oldest first.
 pub(super) async fn find_series(
     org: &OrgId,
     span: &Span,
@@ -65,7 +65,7 @@ pub(super) async fn find_series(
         let groups = groups
             .as_mut()
             .map(|groups| groups.remove(&place).unwrap_or_default());
-        // A day that a zone has left out has no pieces.
+        // A day that a time zone skipped has no pieces.
         let Some(row) = counted.next_if(|row| row.place == place) else {
             return Ok(Step::empty(bucket, groups));
         };

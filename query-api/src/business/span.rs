@@ -1,4 +1,4 @@
-//! The span of days that a series covers, in somebody's time zone.
+//! The span of days that a series covers, in a given time zone.
 
 use chrono::{
     DateTime, Datelike as _, Days, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone as _, Utc,
@@ -8,23 +8,23 @@ use service::HttpError;
 
 use crate::paging::{Parameters, wrong};
 
-/// Steps of a series: three years, day by day.
+/// Maximum number of steps of a series: three years of days.
 const MAX_STEPS: usize = 1_100;
-/// Since then every zone is a whole number of quarters of an hour away from UTC.
+/// Since then every zone's offset from UTC is a whole number of quarters of an hour.
 const FIRST_YEAR: i32 = 1973;
 const LAST_YEAR: i32 = 9_999;
 const QUARTER: TimeDelta = TimeDelta::minutes(15);
 
-/// How long a step of a series is.
+/// The length of a step of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Day,
-    /// From Monday on.
+    /// Starts on Monday.
     Week,
     Month,
 }
 
-/// Days of a time zone, from the first to the last.
+/// Days of a time zone, first and last included.
 #[derive(Debug)]
 pub(super) struct Span {
     from: NaiveDate,
@@ -41,10 +41,10 @@ pub(super) struct Bucket {
     ends: DateTime<Utc>,
 }
 
-/// A part of a bucket that is counted in stretches of one length.
+/// A part of a bucket, counted in intervals of one length.
 #[derive(Debug, PartialEq)]
 struct Piece {
-    /// The length of a stretch: 15 or 1,440.
+    /// The length of an interval: 15 or 1,440.
     minutes: i16,
     begins: DateTime<Utc>,
     ends: DateTime<Utc>,
@@ -53,7 +53,7 @@ struct Piece {
 /// The pieces of all buckets, as columns: a statement takes them as arrays.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// Which bucket each is of, from 1 on.
+    /// The bucket of each, from 1 on.
     pub(super) places: Vec<i64>,
     pub(super) minutes: Vec<i16>,
     pub(super) begins: Vec<DateTime<Utc>>,
@@ -76,7 +76,7 @@ impl Pieces {
 }
 
 impl Span {
-    /// The span that a request asks for, if it asks for one.
+    /// Returns the span that a request asks for, if any.
     pub(super) fn asked_for(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
         let (from, to) = (parameters.one("from")?, parameters.one("to")?);
         let (by, timezone) = (parameters.one("by")?, parameters.one("timezone")?);
@@ -117,7 +117,7 @@ impl Span {
         Ok(Some(span))
     }
 
-    /// Its steps, oldest first. The first and the last may be cut short by the span's ends.
+    /// Returns its steps, oldest first. The span's ends may cut the first and the last short.
     pub(super) fn buckets(&self) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         let ends = self.to + Days::new(1);
@@ -149,7 +149,7 @@ impl Span {
 }
 
 impl Bucket {
-    /// Whole days of UTC, and quarters of an hour before and behind them.
+    /// Returns whole days of UTC, and quarters of an hour before and after them.
     fn pieces(&self) -> Vec<Piece> {
         let day = TimeDelta::days(1);
         let first = floor(self.begins + (day - TimeDelta::nanoseconds(1)));
@@ -173,7 +173,7 @@ impl Bucket {
     }
 }
 
-/// One of the parameters that every series needs is not there.
+/// The error for a missing parameter that every series needs.
 pub(super) fn missing(name: &str) -> HttpError {
     wrong(name, "is missing: a series needs from and to")
 }
@@ -183,11 +183,11 @@ fn floor(time: DateTime<Utc>) -> DateTime<Utc> {
     time.date_naive().and_time(NaiveTime::MIN).and_utc()
 }
 
-/// The first moment of a day. Where the clock jumps over midnight, that is the one after the jump;
-/// where it shows midnight twice, the first.
+/// Returns the first moment of a day. If the clock skips midnight, that is the moment after the
+/// jump. If it shows midnight twice, it is the first one.
 fn midnight(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let midnight = day.and_time(NaiveTime::MIN);
-    // A zone that moved over the date line has left out a whole day.
+    // A zone that moved across the date line skipped a whole day.
     let mut later = (0..=96).map(|quarters| midnight + QUARTER * quarters);
     let first = later.find_map(|local| zone.from_local_datetime(&local).earliest());
     first.map_or(midnight.and_utc(), |first| first.to_utc())
@@ -222,7 +222,7 @@ mod tests {
             "from=2026-01-30&to=2026-03-02",
             "from=2026-01-30&to=2026-03-02&by=week&timezone=Asia/Kathmandu",
             "from=2026-01-30&to=2027-03-02&by=month&timezone=Europe/Berlin",
-            // Samoa left out a day, and Cuba's clocks go back over midnight.
+            // Samoa skipped a day, and Cuba's clocks go back at midnight.
             "from=2011-12-28&to=2012-01-02&timezone=Pacific/Apia",
             "from=2026-10-25&to=2026-11-05&timezone=America/Havana",
         ] {

@@ -19,7 +19,7 @@ struct Circle {
     id: String,
     /// Absent once the person who gave it was forgotten.
     name: Option<String>,
-    /// Whether an organization sees where its members are.
+    /// The organization that sees where its members are, if any.
     organization: Option<String>,
     members: Json<Vec<Member>>,
     created_at: DateTime<Utc>,

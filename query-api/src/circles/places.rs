@@ -26,7 +26,7 @@ struct Place {
     created_at: DateTime<Utc>,
 }
 
-/// 404 to all who are not in the circle, whether or not there is one.
+/// Returns 404 to all non-members, whether or not the circle exists.
 pub(super) async fn list_places(
     reading: PersonalReading,
     ResourceId(id): ResourceId,

@@ -1,7 +1,7 @@
-//! What machines can read about the API: `GET /openapi.json` and `GET /asyncapi.json`.
+//! Machine-readable descriptions of the API: `GET /openapi.json` and `GET /asyncapi.json`.
 //!
-//! Both are put together from the code beside them when they are first asked for; the copies under
-//! `docs/` are for readers, and a test keeps them the same.
+//! Both are built from the code in this module on the first request. The copies under `docs/` are
+//! for readers, and a test keeps them identical.
 
 mod asyncapi;
 pub(crate) mod openapi;
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// `UPDATE_DOCUMENTS=1 cargo test -p query-api documents` writes the copies anew.
+    /// `UPDATE_DOCUMENTS=1 cargo test -p query-api documents` rewrites the copies.
     fn is_the_copy(name: &str, document: &Value) {
         let document = serde_json::to_string_pretty(document).unwrap() + "\n";
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,4 +1,4 @@
-//! What an exported file has: the columns of a kind, stated once for every format.
+//! The columns of a kind, stated once for every export format.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use crate::progress::Projection;
 pub struct Kind {
     /// Its name in file names, such as `contacts`.
     pub name: &'static str,
-    /// Its name as people read it.
+    /// Its display name.
     pub title: &'static str,
     /// The columns of its files, in this order.
     pub columns: &'static [Column],
-    /// The same records under the labels that other CRMs import, where there is such a file.
+    /// The same records under the labels that other CRMs import, if there is such a file.
     pub crm: Option<&'static Kind>,
-    /// The same records as far as they changed, with those that were deleted.
+    /// The records that changed, including deleted ones.
     pub changes: Option<&'static Kind>,
-    /// What keeps its rows.
+    /// The projection that keeps its rows.
     pub(super) projection: Projection,
     /// Reads these columns of one organization, newest first; see `snapshot_of!`.
     pub(super) statement: &'static str,
@@ -28,20 +28,20 @@ pub struct Kind {
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name: the record's field, or the label that another CRM knows it by.
+    /// Its name: the record's field, or its label in another CRM.
     pub name: &'static str,
-    /// What its cells hold.
+    /// The content of its cells.
     pub content: Content,
     /// The usual width of its cells in characters.
     pub width: u8,
 }
 
-/// What the cells of a column hold.
+/// The content of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text, phone numbers included.
     Text,
-    /// The id of a record: text that reads as well in several lines.
+    /// The id of a record: text that is as readable on several lines.
     Id,
     /// A whole number.
     Integer,
@@ -49,11 +49,11 @@ pub enum Content {
     Number,
     /// A day.
     Date,
-    /// A moment.
+    /// A point in time.
     Timestamp,
 }
 
-/// What one cell holds.
+/// The value of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
     /// Nothing.
@@ -66,7 +66,7 @@ pub enum Cell<'a> {
     Number(f64),
     /// A day.
     Date(NaiveDate),
-    /// A moment.
+    /// A point in time.
     Timestamp(DateTime<Utc>),
 }
 
@@ -96,7 +96,7 @@ impl Column {
         Self::new(name, Content::Date, 12)
     }
 
-    /// A column of moments.
+    /// A column of points in time.
     pub const fn timestamp(name: &'static str) -> Self {
         Self::new(name, Content::Timestamp, 19)
     }
@@ -109,7 +109,7 @@ impl Column {
         }
     }
 
-    /// The name as a heading for people: `companyId` becomes `Company ID`.
+    /// Returns the name as a heading for people: `companyId` becomes `Company ID`.
     pub fn heading(&self) -> String {
         let mut words: Vec<Cow<'_, str>> = Vec::new();
         let mut rest = self.name;
@@ -129,7 +129,7 @@ impl Column {
     }
 }
 
-/// Columns, and behind them when a record was deleted. `M` is one more than `N`.
+/// Returns the columns followed by the deletion time. `M` is one more than `N`.
 pub(super) const fn with_deletion<const N: usize, const M: usize>(
     columns: &[Column; N],
 ) -> [Column; M] {

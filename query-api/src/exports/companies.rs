@@ -1,4 +1,4 @@
-//! Companies as they are exported.
+//! Export of companies.
 
 use super::column::{Column, Kind, with_deletion};
 use super::snapshot::{changes_of, snapshot_of};
@@ -37,7 +37,7 @@ pub static COMPANIES: Kind = Kind {
     ),
 };
 
-/// The companies that were written or deleted since a moment, the longest ago first.
+/// The companies that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
     name: "companies-changes",
     title: "Changed companies",
@@ -53,7 +53,7 @@ static CHANGES: Kind = Kind {
     ),
 };
 
-/// The same companies under the labels that HubSpot's company import maps by itself.
+/// The same companies under the labels that HubSpot's company import maps automatically.
 static CRM: Kind = Kind {
     name: "companies-crm",
     title: "Companies",

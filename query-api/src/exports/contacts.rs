@@ -1,4 +1,4 @@
-//! Contacts as they are exported.
+//! Export of contacts.
 
 use super::column::{Column, Kind, with_deletion};
 use super::snapshot::{changes_of, snapshot_of};
@@ -36,7 +36,7 @@ pub static CONTACTS: Kind = Kind {
     ),
 };
 
-/// The contacts that were written or deleted since a moment, the longest ago first.
+/// The contacts that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
     name: "contacts-changes",
     title: "Changed contacts",

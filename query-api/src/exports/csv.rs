@@ -1,4 +1,4 @@
-//! CSV as RFC 4180 has it, safe to open in a spreadsheet.
+//! CSV according to RFC 4180, safe to open in a spreadsheet.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -74,12 +74,12 @@ fn write_quoted(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// The text holds what a cell has to stand in quotation marks for.
+/// The text contains characters that require quotation marks.
 const QUOTED: u8 = 1;
-/// The text holds what some spreadsheets split at.
+/// The text contains characters that some spreadsheets split at.
 const SPLITS: u8 = 2;
 
-/// What a text holds, found in one pass without a branch.
+/// Returns the marks of a text, found in one pass without a branch.
 fn marks(text: &str) -> u8 {
     text.bytes().fold(0, |marks, byte| {
         let quoted = matches!(byte, b'"' | b',' | b'\r' | b'\n');
@@ -88,7 +88,7 @@ fn marks(text: &str) -> u8 {
     })
 }
 
-/// The text with each quotation mark twice.
+/// Writes the text with each quotation mark doubled.
 fn write_doubled(text: &str, out: &mut Vec<u8>) {
     for (index, part) in text.split('"').enumerate() {
         if index > 0 {
@@ -98,10 +98,10 @@ fn write_doubled(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Guards what would begin like a formula where the file is split at semicolons or tabs, as
-/// spreadsheets of many countries do: they see no quotation marks but at a cell's beginning, so
-/// that a line's end splits as well. No number is left as it is here, since a comma and the next
-/// column could go on with it.
+/// Guards text that would begin like a formula when the file is split at semicolons or tabs, as
+/// spreadsheets of many countries do. They only recognize quotation marks at a cell's beginning, so
+/// a line end splits as well. Numbers are guarded here too, since a comma and the next column could
+/// continue them.
 fn guard_within(text: &str) -> Cow<'_, str> {
     let mut guarded = String::new();
     let mut copied = 0;
@@ -120,8 +120,8 @@ fn guard_within(text: &str) -> Cow<'_, str> {
     Cow::Owned(guarded)
 }
 
-/// Whether a spreadsheet could take the text for a formula. Numbers and international phone
-/// numbers begin like formulas but are none.
+/// Whether a spreadsheet could interpret the text as a formula. Numbers and international phone
+/// numbers begin like formulas but are not.
 pub fn is_run_by_spreadsheets(text: &str) -> bool {
     let first = matches!(text.as_bytes().first(), Some(b'\t' | b'\r' | b'\n'));
     (first || begins_like_a_formula(text)) && !is_number(text) && !is_e164(text)
@@ -136,7 +136,7 @@ fn begins_like_a_formula(text: &str) -> bool {
     }
 }
 
-/// A number as JSON writes it.
+/// Whether the text is a number as written in JSON.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -154,7 +154,7 @@ fn is_number(text: &str) -> bool {
         && exponent.is_none_or(are_digits)
 }
 
-/// `+`, a country code and a number, 15 digits at most.
+/// Whether the text is `+`, a country code and a number, 15 digits at most.
 fn is_e164(text: &str) -> bool {
     text.strip_prefix('+').is_some_and(|digits| {
         (2..=15).contains(&digits.len()) && !digits.starts_with('0') && are_digits(digits)
@@ -169,7 +169,7 @@ fn write_day(day: NaiveDate, out: &mut Vec<u8>) {
     write_formatted(out, format_args!("{day}"));
 }
 
-/// Writes a moment as the API's JSON does: with three or six digits of a fraction, or none.
+/// Writes a time as the API's JSON does: with three or six fractional digits, or none.
 fn write_moment(moment: DateTime<Utc>, out: &mut Vec<u8>) {
     let local = moment.naive_utc();
     let (Ok(year @ 0..=9_999), 0) = (u32::try_from(local.year()), local.nanosecond() % 1_000)
@@ -200,7 +200,7 @@ fn write_moment(moment: DateTime<Utc>, out: &mut Vec<u8>) {
     out.push(b'Z');
 }
 
-/// Writes a number that has at most `N` digits with exactly `N`.
+/// Writes a number of at most `N` digits with exactly `N`.
 fn write_digits<const N: usize>(mut number: u32, out: &mut Vec<u8>) {
     let mut digits = [b'0'; N];
     for digit in digits.iter_mut().rev() {

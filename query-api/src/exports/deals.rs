@@ -1,4 +1,4 @@
-//! Deals as they are exported.
+//! Export of deals.
 
 use super::column::{Column, Kind, with_deletion};
 use super::snapshot::{changes_of, snapshot_of};
@@ -37,7 +37,7 @@ pub static DEALS: Kind = Kind {
     ),
 };
 
-/// The deals that were written or deleted since a moment, the longest ago first.
+/// The deals that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
     name: "deals-changes",
     title: "Changed deals",

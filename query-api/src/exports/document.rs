@@ -16,33 +16,33 @@ use super::snapshot::Snapshot;
 use super::tuples::Batch;
 use super::{Asked, Document, ExcelWriter, Fallbacks, PdfWriter};
 
-/// The batches that wait for the writer.
+/// Batches that may wait for the writer.
 const BATCHES_WAITING: usize = 2;
 
-/// What a document says about itself.
+/// The metadata of a document.
 #[derive(Clone, Debug)]
 pub struct Title {
-    /// Whose records these are.
+    /// The organization whose records these are.
     pub organization: String,
     /// When they were read.
     pub at: DateTime<Utc>,
 }
 
-/// What is written.
+/// A message to the writer.
 enum Rows {
     Some(Batch),
-    /// All have come; without it, whoever asked has left.
+    /// All rows have been sent. If it is missing, the client has disconnected.
     All,
 }
 
-/// What is written, and with what.
+/// The requested file, its format and its fonts.
 pub(super) struct Writing {
     pub(super) asked: Asked,
     pub(super) format: Document,
     pub(super) fallbacks: Arc<Fallbacks>,
 }
 
-/// Writes all rows of the snapshot into a file, on a thread of its own that holds `place`.
+/// Writes all rows of the snapshot into a file, on a separate thread that holds `place`.
 pub(super) async fn write(
     writing: Writing,
     mut snapshot: Snapshot,
@@ -52,26 +52,26 @@ pub(super) async fn write(
     let (rows, waiting) = mpsc::channel(BATCHES_WAITING);
     let organization = snapshot.source.organization;
     let gone = CancellationToken::new();
-    // Once all rows have come, their channel tells nothing any more.
+    // Once all rows have been sent, their channel no longer shows that the client disconnected.
     let _client = gone.clone().drop_guard();
     let writer = background::compute(move || {
         let _place = place;
         writing.write_rows(organization, waiting, Awaited { spool, gone })
     });
-    // The rows come by way of this task: when its client leaves, it is dropped, and both the
-    // reader and the writer find themselves alone and end.
+    // The rows pass through this task. It is dropped when the client disconnects, which ends both
+    // the reader and the writer.
     while let Some(batch) = snapshot.batches.recv().await {
         if rows.send(Rows::Some(batch?)).await.is_err() {
             break; // the writer has failed and says so below
         }
     }
-    // Where that fails, the writer has too.
+    // If that fails, the writer has failed too.
     let _ = rows.send(Rows::All).await;
     drop(rows);
     writer.await?
 }
 
-/// A file that somebody waits for; writing it fails once nobody does.
+/// A file that a client waits for. Writing fails once the client has disconnected.
 struct Awaited {
     spool: Spool,
     gone: CancellationToken,
@@ -124,7 +124,7 @@ impl Writing {
     }
 }
 
-/// The rows of a file that somebody waits for.
+/// The rows of a file that a client waits for.
 struct AwaitedRows {
     waiting: mpsc::Receiver<Rows>,
     columns: &'static [Column],
@@ -132,10 +132,10 @@ struct AwaitedRows {
 }
 
 impl AwaitedRows {
-    /// Writes row after row, as long as somebody waits for the file.
+    /// Writes row after row, as long as a client waits for the file.
     ///
-    /// That is asked before each row: the batches that wait would take a thread that gives way
-    /// longer than a place may be held for nobody.
+    /// This is checked before each row: at low priority, writing the waiting batches could take
+    /// longer than a place may be held for no client.
     fn each(
         &mut self,
         mut write: impl FnMut(&[Cell<'_>]) -> Result<(), ExportError>,

@@ -1,4 +1,4 @@
-//! What can go wrong with an export.
+//! Errors of exports.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use tokio::task::JoinError;
 use super::only_listed_statuses;
 use super::tuples::Malformed;
 
-/// Why an export was not made or broke off.
+/// The reason why an export was not made or was cut off.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The database said no, or nothing.
+    /// The database returned an error, or did not answer.
     #[error("the rows cannot be read")]
     Database(#[from] sqlx::Error),
-    /// What the database sent is not rows.
+    /// The database did not send valid rows.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The file could not be written.
@@ -23,16 +23,16 @@ pub enum ExportError {
     /// The thread that wrote the file ended early.
     #[error("the writer ended early")]
     Writer(#[from] JoinError),
-    /// Others took all places for too long.
+    /// Other exports occupied all places for too long.
     #[error("too many exports were in progress")]
     Busy,
-    /// The client took nothing for too long.
+    /// The client read nothing for too long.
     #[error("the client took no rows for too long")]
     Stalled,
-    /// It took longer than an export may.
+    /// The export exceeded its time limit.
     #[error("the export took too long")]
     Late,
-    /// The client went away.
+    /// The client disconnected.
     #[error("the client went away")]
     Abandoned,
 }

@@ -1,7 +1,8 @@
-//! Takes rows from the database to a client at the pace of the database.
+//! Carries rows from the database to a client at the pace of the database.
 //!
-//! While the client keeps up, they go straight through. Once it has kept them waiting for too long,
-//! all waits together, the rest goes to a file first: the connection and the snapshot, which all exports share, wait for nobody.
+//! While the client keeps up, they are sent directly. Once it has made them wait for too long in
+//! total, the rest first goes to a file: the connection and the snapshot, which all exports share,
+//! never wait.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -21,37 +22,37 @@ use super::files::{Files, Spool};
 use super::packing::{Coding, Packer};
 use super::tuples::{Batch, Malformed};
 
-/// Pieces that wait for the client.
+/// Pieces that may wait for the client.
 const WAITING: usize = 2;
 
 type Pieces = mpsc::Sender<Result<Bytes, ExportError>>;
 type Rows = mpsc::Receiver<Result<Batch, ExportError>>;
 
-/// Whose rows are taken, and where to while their client lags.
+/// The source of the rows, and where they go while the client lags.
 pub(super) struct Ferry {
     pub(super) org: OrgId,
     pub(super) kind: &'static Kind,
-    /// How the file is packed on its way.
+    /// The compression of the file.
     pub(super) coding: Coding,
     pub(super) files: Files,
-    /// How long a client may still keep the rows waiting.
+    /// How long the client may still make the rows wait.
     pub(super) lag: Duration,
 }
 
 impl Ferry {
-    /// The rows as CSV, header first. An error breaks the connection off, so that no client takes
-    /// a part for the whole.
+    /// Returns the rows as CSV, header first. An error breaks the connection, so that no client
+    /// mistakes a part for the whole.
     pub(super) fn carry(mut self, rows: Rows) -> impl Stream<Item = Result<Bytes, ExportError>> {
         let (pieces, taken) = mpsc::channel(WAITING);
         background::spawn(async move {
-            // Where nobody waits for them any more, the rows are let go of at once.
+            // If no client waits for the rows, they are dropped immediately.
             let carried = tokio::select! {
                 carried = self.go(rows, &pieces) => carried,
                 () = pieces.closed() => return,
             };
             if let Err(error) = carried {
                 tracing::warn!(%error, kind = self.kind.name, "An export was cut off");
-                // The client may have gone meanwhile.
+                // The client may have disconnected in the meantime.
                 let _ = pieces.send(Err(error)).await;
             }
         });
@@ -62,7 +63,7 @@ impl Ferry {
         let mut header = Vec::new();
         csv::write_header(self.kind.columns, &mut header);
         let mut packer = Packer::new(self.coding)?;
-        // Whoever waits sees at once that the file has begun.
+        // The client sees immediately that the file has begun.
         let mut beginning = packer.pack(header)?.to_vec();
         beginning.extend_from_slice(&packer.flush()?);
         let mut late = self.pass_on(beginning.into(), pieces).await?;
@@ -92,7 +93,7 @@ impl Ferry {
         Ok(())
     }
 
-    /// Gives the last piece to the client, for which no row waits any more.
+    /// Sends the last piece to the client. No row waits for it.
     async fn end(&self, piece: Bytes, pieces: &Pieces) -> Result<(), ExportError> {
         if piece.is_empty() {
             return Ok(());
@@ -101,7 +102,7 @@ impl Ferry {
         sent.map_err(|_| ExportError::Abandoned)
     }
 
-    /// Gives a piece to the client; gives it back where the client lags.
+    /// Sends a piece to the client, or returns it if the client lags.
     async fn pass_on(
         &mut self,
         piece: Bytes,
@@ -130,7 +131,7 @@ impl Ferry {
     }
 }
 
-/// Writes where waiting for the disk holds up nobody else.
+/// Writes on a blocking thread, since the disk may be slow.
 async fn written(mut spool: Spool, piece: Bytes) -> Result<Spool, ExportError> {
     let writing = tokio::task::spawn_blocking(move || {
         spool.write_all(&piece)?;

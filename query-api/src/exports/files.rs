@@ -1,7 +1,7 @@
-//! Files that wait to be fetched: how many there are, how large, and whose.
+//! Temporary files of exports: limits of their number and size, shared by organization.
 //!
-//! A file lies under no name, so that it is gone once it was sent, its client was given up, or the
-//! process has ended.
+//! A file has no name, so it disappears once it was sent, its client was abandoned, or the process
+//! ended.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,17 +17,17 @@ use tokio_util::io::ReaderStream;
 
 use super::error::ExportError;
 
-/// A file is sent in pieces of this many bytes.
+/// Piece size of a sent file in bytes.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
-/// The files of all exports. Clones are the same.
+/// The files of all exports. Clones share their state.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     places: Shares<OrgId>,
     room: Arc<Mutex<Room>>,
 }
 
-/// The bytes of all files. Like a place, an organization gets more only while it holds less than
+/// The bytes of all files. As with places, an organization only gets more while it holds less than
 /// is free.
 #[derive(Debug)]
 struct Room {
@@ -54,13 +54,13 @@ impl Files {
         }
     }
 
-    /// An empty file, as soon as the organization may have one more.
+    /// Creates an empty file as soon as the organization may have one more.
     pub(super) async fn begin(&self, org: &OrgId, wait: Duration) -> Result<Spool, ExportError> {
         let place = tokio::time::timeout(wait, self.places.enter(org.clone())).await;
         self.open(org, place.map_err(|_| ExportError::Busy)?)
     }
 
-    /// An empty file, if the organization may have one more now.
+    /// Creates an empty file if the organization may have one more now.
     pub(super) fn try_begin(&self, org: &OrgId) -> Result<Spool, ExportError> {
         let place = self.places.try_enter(org);
         self.open(org, place.ok_or(ExportError::Busy)?)
@@ -80,12 +80,12 @@ impl Files {
 }
 
 impl Spool {
-    /// How many bytes it holds.
+    /// Returns its length in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file from its beginning, piece by piece. It takes its place until they are taken.
+    /// Streams the file from its beginning. It keeps its place until all pieces are taken.
     pub(super) fn pieces(
         mut self,
     ) -> io::Result<impl Stream<Item = Result<Bytes, ExportError>> + Send> {
@@ -157,7 +157,7 @@ fn tell(bytes: u64, more: bool) {
 }
 
 fn lock(room: &Mutex<Room>) -> MutexGuard<'_, Room> {
-    // Nothing that holds this lock can panic halfway through a change.
+    // No code that holds this lock can panic halfway through a change.
     room.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -11,7 +11,7 @@ use crate::paging::{time_of, wrong};
 /// A format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values, sent as the rows come.
+    /// Comma-separated values, sent as the rows arrive.
     Csv,
     /// A file that can only be sent once it is complete.
     Document(Document),
@@ -29,23 +29,23 @@ pub enum Document {
 /// The parameter that asks for changes.
 const SINCE: &str = "updatedSince";
 
-/// The file that is wanted.
+/// The requested file.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Which records, and under which columns.
+    /// The records and their columns.
     pub kind: &'static Kind,
-    /// How it is written.
+    /// The format of the file.
     pub format: Format,
-    /// From when on changes are wanted; `None` for all records.
+    /// The time since which changes are requested; `None` for all records.
     pub since: Option<DateTime<Utc>>,
 }
 
 impl Wanted {
-    /// The file of a kind that a request asks for. Whatever names no format, several, or one that
-    /// the kind does not have, means CSV.
+    /// Returns the file of a kind that a request asks for. No format, several, or one that the kind
+    /// does not have, means CSV.
     ///
     /// # Errors
-    /// Where `updatedSince` is no time, or goes with a file that tells of no changes.
+    /// If `updatedSince` is not a time, or is combined with a file that has no changes.
     pub fn asked_for(uri: &Uri, kind: &'static Kind) -> Result<Self, HttpError> {
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(uri);
         let parameters = parameters.map(|Query(all)| all).unwrap_or_default();
@@ -86,7 +86,7 @@ fn since(parameters: &[(String, String)]) -> Result<Option<DateTime<Utc>>, HttpE
     };
     let form = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
     let time = time_of(text).ok_or_else(|| wrong(SINCE, form))?;
-    // Nothing changed earlier, and Postgres knows no year 0.
+    // Nothing changed earlier, and Postgres does not support year 0.
     Ok(Some(time.max(DateTime::UNIX_EPOCH)))
 }
 
@@ -102,7 +102,7 @@ impl Format {
         }
     }
 
-    /// How the names of such files end.
+    /// Returns the file name extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Csv => "csv",

@@ -1,9 +1,9 @@
 //! An organization's records as files.
 //!
-//! A kind states its columns and its query once ([`Kind`]); everything else is the same for all
-//! kinds. Rows are read from one snapshot, newest first, and written as they come: CSV goes
-//! straight to the client while it keeps up ([`ferry`]), Excel and PDF by way of a temporary file.
-//! Memory stays flat however many rows there are, and no client keeps the database waiting.
+//! A kind states its columns and its query once ([`Kind`]). Everything else is the same for all
+//! kinds. Rows are read from one snapshot, newest first, and written as they arrive: CSV goes
+//! straight to the client while it keeps up ([`ferry`]), Excel and PDF through a temporary file.
+//! Memory use is constant regardless of the number of rows, and no client makes the database wait.
 
 mod column;
 mod companies;
@@ -76,7 +76,7 @@ pub(crate) fn router() -> Router<State> {
         )
 }
 
-/// Answers with all records of a kind to callers who have the scope `S`.
+/// Returns all records of a kind to callers with the scope `S`.
 fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
     let handler = async move |reading: Reading<S>,
                               extract::State(exports): extract::State<Exports>,
@@ -97,9 +97,9 @@ fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
     get(handler)
 }
 
-/// The export API answers with no other statuses than those its description lists: what fails
-/// once the caller is known to be allowed is a 500. A position that cannot be read is the caller's
-/// own slip, and of a header that is not that description's.
+/// The export API only returns the statuses that its description lists: failures after
+/// authorization are a 500. An unreadable position is the caller's mistake, in a header that is not
+/// part of that description.
 fn only_listed_statuses(error: HttpError) -> HttpError {
     if error.status == StatusCode::BAD_REQUEST {
         return error;
@@ -107,7 +107,7 @@ fn only_listed_statuses(error: HttpError) -> HttpError {
     error.with_status(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// What makes exports, and bounds how many are made at a time.
+/// Makes exports, and limits their concurrency.
 #[derive(Clone, Debug)]
 pub struct Exports {
     pool: PgPool,
@@ -119,7 +119,7 @@ pub struct Exports {
     fallbacks: Arc<Fallbacks>,
 }
 
-/// One file that was asked for.
+/// One requested file.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     kind: &'static Kind,
@@ -130,7 +130,7 @@ struct Asked {
 }
 
 impl Exports {
-    /// Exports from the read models behind `pool`.
+    /// Creates exports from the read models behind `pool`.
     pub fn new(pool: PgPool, clock: Arc<dyn Clock>, settings: ExportSettings) -> Self {
         Self {
             pool,
@@ -143,8 +143,8 @@ impl Exports {
         }
     }
 
-    /// Answers a request for an organization's records as a file, which nobody gets any more of
-    /// once `ended` resolves; without the file where its client has it already.
+    /// Answers a request for an organization's records as a file, whose transfer stops once `ended`
+    /// resolves. Omits the file if the client already has it.
     pub async fn answer(
         &self,
         org: &OrgId,
@@ -162,7 +162,7 @@ impl Exports {
             since,
             coding: match format {
                 Format::Csv => Coding::asked_for(headers),
-                // Both are packed within.
+                // Both formats are compressed internally.
                 Format::Document(_) => Coding::Identity,
             },
             at: self.clock.now(),
@@ -176,7 +176,7 @@ impl Exports {
                 return Ok(unchanged(&version));
             }
             if is_head {
-                // A body of a length that is not known, as nobody has counted the rows.
+                // A body of unknown length, as no one has counted the rows.
                 let nothing = Body::from_stream(stream::empty::<io::Result<Bytes>>());
                 return Ok(asked.answer(&version, nothing));
             }
@@ -253,8 +253,8 @@ impl Exports {
             since: asked.since,
             stall: match asked.format {
                 Format::Csv => self.settings.stall,
-                // No client keeps these rows waiting, but the thread that writes the file, which
-                // gives way to everything else.
+                // These rows do not wait for a client, only for the thread that writes the file,
+                // which yields to everything else.
                 Format::Document(_) => self.settings.deadline,
             },
             deadline: Instant::now() + self.settings.deadline,
@@ -269,10 +269,10 @@ impl Exports {
     }
 }
 
-/// A file on its way.
+/// A file about to be sent.
 struct Made {
     pieces: Pieces,
-    /// How many bytes it has, where that is known.
+    /// Its length in bytes, if known.
     length: Option<u64>,
     version: Version,
 }
@@ -303,7 +303,7 @@ impl Asked {
     }
 }
 
-/// Whether a client has a file and asks for another only.
+/// Whether a client has a file and only asks for a different one.
 fn is_conditional(headers: &HeaderMap) -> bool {
     let conditions = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
     conditions.iter().any(|name| headers.contains_key(name))

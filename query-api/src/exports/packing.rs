@@ -1,4 +1,4 @@
-//! Files that are packed on their way, for clients that ask for it with `Accept-Encoding`.
+//! Compression of files for clients that ask for it with `Accept-Encoding`.
 
 use std::io::{self, Write as _};
 
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// How a file is packed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Coding {
-    /// Not at all.
+    /// None.
     Identity,
     Gzip,
     Zstd,
 }
 
-/// The quickest levels: a file is packed while its client waits for it.
+/// The fastest levels: a file is compressed while its client waits for it.
 const GZIP_LEVEL: u32 = 1;
 const ZSTD_LEVEL: i32 = 1;
 
 impl Coding {
-    /// The one that the client likes best; of several, the one that costs the least.
+    /// Returns the coding that the client prefers, the cheapest of several equal ones.
     pub(super) fn asked_for(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT_ENCODING).iter();
         let values = values.filter_map(|value| value.to_str().ok());
@@ -45,12 +45,12 @@ impl Coding {
             (Self::Zstd, weight_of(&["zstd"]).unwrap_or(any)),
         ];
         let wanted = candidates.into_iter().filter(|(_, weight)| *weight > 0);
-        // Of equals, the last.
+        // The last of equals.
         let best = wanted.max_by_key(|(_, weight)| *weight);
         best.map_or(Self::Identity, |(coding, _)| coding)
     }
 
-    /// Its name in `Content-Encoding`.
+    /// Returns its name in `Content-Encoding`.
     pub(super) fn name(self) -> Option<&'static str> {
         match self {
             Self::Identity => None,
@@ -60,7 +60,7 @@ impl Coding {
     }
 }
 
-/// One coding and its weight in thousandths, 1,000 where none is given.
+/// Parses one coding and its weight in thousandths, 1,000 by default.
 fn weighed(item: &str) -> Option<(&str, u16)> {
     let mut parts = item.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?;
@@ -74,7 +74,7 @@ fn weighed(item: &str) -> Option<(&str, u16)> {
     Some((name, thousandths))
 }
 
-/// Packs a file piece by piece, holding no more than the library's window.
+/// Compresses a file piece by piece, holding no more than the library's window.
 pub(super) enum Packer {
     Identity,
     Gzip(GzEncoder<Vec<u8>>),
@@ -88,14 +88,14 @@ impl Packer {
             Coding::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
-                // What was cut off is found by whoever unpacks it.
+                // The checksum lets the client detect truncation.
                 encoder.include_checksum(true)?;
                 Self::Zstd(encoder)
             }
         })
     }
 
-    /// What can be sent once `piece` has come: perhaps nothing yet.
+    /// Adds `piece` and returns the bytes that can be sent, possibly none yet.
     pub(super) fn pack(&mut self, piece: Vec<u8>) -> io::Result<Bytes> {
         let out = match self {
             Self::Identity => return Ok(piece.into()),
@@ -111,7 +111,7 @@ impl Packer {
         Ok(std::mem::take(out).into())
     }
 
-    /// What has been held back so far.
+    /// Returns the bytes held back so far.
     pub(super) fn flush(&mut self) -> io::Result<Bytes> {
         let out = match self {
             Self::Identity => return Ok(Bytes::new()),
@@ -127,7 +127,7 @@ impl Packer {
         Ok(std::mem::take(out).into())
     }
 
-    /// The end of the file.
+    /// Returns the end of the file.
     pub(super) fn finish(self) -> io::Result<Bytes> {
         Ok(match self {
             Self::Identity => Bytes::new(),

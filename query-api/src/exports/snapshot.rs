@@ -17,16 +17,16 @@ use super::error::ExportError;
 use super::tuples::{Batch, strip_header};
 use super::version::Source;
 
-/// Rows are handed on in batches of about this many bytes.
+/// Rows are sent in batches of about this many bytes.
 const BATCH_BYTES: usize = 64 * 1024;
-/// The batches that may wait to be written: memory stays flat, and neither side waits for long.
+/// Batches that may wait to be written. This bounds memory, and neither side waits for long.
 const BATCHES_WAITING: usize = 4;
 
 /// A query over the rows of the organization `waypost.org`, checked against the read models and
-/// made into the statement that copies its result out.
+/// turned into the statement that copies its result out.
 ///
-/// A copy takes no parameters: settings of the transaction stand in for them, `waypost.since` for
-/// the moment from which on changes are wanted.
+/// A copy has no parameters, so settings of the transaction replace them. `waypost.since` is the
+/// time from which on changes are requested.
 macro_rules! snapshot_of {
     ($first:literal $(+ $more:literal)*) => {{
         const _: fn() = || drop(sqlx::query!($first $(+ $more)*));
@@ -35,8 +35,8 @@ macro_rules! snapshot_of {
 }
 pub(super) use snapshot_of;
 
-/// The same for columns of the records that were written since `waypost.since`, and for the ids of
-/// those that were deleted, the longest ago first.
+/// Like `snapshot_of!`, for columns of the records written since `waypost.since` and for the ids of
+/// deleted ones, oldest change first.
 macro_rules! changes_of {
     ($table:literal, $deleted:literal, $columns:literal) => {
         snapshot_of!(
@@ -65,21 +65,21 @@ macro_rules! changes_of {
 }
 pub(super) use changes_of;
 
-/// An organization's rows of one kind as they were at one moment, newest first.
+/// An organization's rows of one kind in a consistent state, newest first.
 pub(super) struct Snapshot {
-    /// What the rows are.
+    /// The source of the rows.
     pub(super) source: Source,
-    /// The rows. An error is the last item; without one all rows have come.
+    /// The rows. An error is the last item. Without one the rows are complete.
     pub(super) batches: mpsc::Receiver<Result<Batch, ExportError>>,
 }
 
-/// What reads a snapshot.
+/// Reads a snapshot.
 pub(super) struct Reader {
     pub(super) pool: PgPool,
     pub(super) kind: &'static Kind,
-    /// From when on changes are wanted, where not all records are.
+    /// The time from which on changes are requested, unless all records are.
     pub(super) since: Option<DateTime<Utc>>,
-    /// How long to wait for whoever takes the next rows.
+    /// How long to wait until the next rows are taken.
     pub(super) stall: Duration,
     /// When all rows must have been read.
     pub(super) deadline: Instant,
@@ -90,7 +90,7 @@ pub(super) struct Reader {
 type Opened = oneshot::Sender<Result<Source, ExportError>>;
 
 impl Reader {
-    /// Begins to read; the server has begun as well when this returns.
+    /// Starts reading. The server has also started when this returns.
     pub(super) async fn open(self, org: &OrgId) -> Result<Snapshot, ExportError> {
         let (opened, source) = oneshot::channel();
         let (rows, batches) = mpsc::channel(BATCHES_WAITING);
@@ -110,7 +110,7 @@ impl Reader {
         let mut opened = Some(opened);
         let ended = self.copy_from_pool(&org, &mut opened, &rows).await;
         if let Err(error) = ended {
-            // Nobody is left to be told where these fail.
+            // If these fail, no receiver is left to notify.
             match opened {
                 Some(opened) => drop(opened.send(Err(error))),
                 None => drop(rows.send_timeout(Err(error), self.stall).await),
@@ -127,12 +127,12 @@ impl Reader {
         let mut connection = self.pool.acquire().await?;
         let copied = tokio::select! {
             copied = self.copy(&mut connection, org, opened, rows) => copied,
-            // Before the first row nothing else would tell.
+            // Before the first row nothing else would detect a disconnect.
             () = rows.closed() => Err(ExportError::Abandoned),
             () = sleep_until(self.deadline) => Err(ExportError::Late),
         };
         if copied.is_err() {
-            // Whoever used it next would first have to read what is left of the copy.
+            // The next user would first have to read the rest of the copy.
             connection.close_on_drop();
         }
         copied
@@ -147,17 +147,17 @@ impl Reader {
     ) -> Result<(), ExportError> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         let mut transaction = connection.begin_with(begin).await?;
-        // Held before the state to be read is chosen: no rebuild puts other tables in the place of
-        // these in between, whose newest rows that state would not have.
+        // Acquired before the snapshot is chosen: otherwise a rebuild could replace these tables in
+        // between with ones whose newest rows that snapshot would not contain.
         let tables = self.kind.projection.name();
         let lock = format!("LOCK TABLE organizations, {tables} IN ACCESS SHARE MODE");
-        // The server does not notice by itself that nobody waits for a query's first row.
+        // The server does not detect on its own that no client waits for a query's first row.
         let notice = "SET LOCAL client_connection_check_interval = '500ms'";
         let both = AssertSqlSafe(format!("{lock}; {notice}"));
         transaction.execute(both).await?;
-        // Reading everything takes as long as it takes. Where rows stand in no order of their time,
-        // one after the other along an index would be a page after the other in no order; the
-        // planner takes them to be in order, as it looks at an index's first column alone.
+        // Reading everything has no time limit. If rows are not stored in the order of their time,
+        // an index scan would read pages in random order. The planner assumes that they are
+        // ordered, as it only considers an index's first column.
         sqlx::query!(
             "SELECT set_config('waypost.org', $1, true) AS org,
                     set_config('waypost.since', $2, true) AS since,
@@ -176,7 +176,7 @@ impl Reader {
 
         let mut copy = transaction.copy_out_raw(self.kind.statement).await?;
         if let Some(opened) = opened.take() {
-            // Where nobody listens any more, the first batch finds out.
+            // If the receiver was dropped, sending the first batch fails.
             let _ = opened.send(Ok(source));
         }
         let mut message = copy.try_next().await?.unwrap_or_default();

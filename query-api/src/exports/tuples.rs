@@ -1,7 +1,7 @@
-//! Rows as Postgres copies them out in its binary form.
+//! Rows in the binary copy format of Postgres.
 //!
-//! The binary form is the cheapest both for the server, which prints nothing, and for us, who
-//! need neither unescape texts nor parse times.
+//! The binary format is the cheapest both for the server, which formats nothing, and for us, as we
+//! do not need to unescape texts or parse times.
 
 use bytes::{Buf, Bytes};
 use chrono::{DateTime, Days, NaiveDate, Utc};
@@ -11,17 +11,17 @@ use super::column::{Cell, Column, Content};
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 /// Signature, flags and the length of the header's extension.
 const HEADER_LEN: usize = SIGNATURE.len() + 4 + 4;
-/// Stands in place of a row's number of fields after the last row.
+/// Replaces a row's field count after the last row.
 const TRAILER: i16 = -1;
 /// 2000-01-01T00:00:00Z, from which Postgres counts, in seconds of Unix time.
 const EPOCH_SECONDS: i64 = 946_684_800;
 
-/// What came is not rows of these columns.
+/// The error for data that is not rows of these columns.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the copied rows are malformed: {0}")]
 pub struct Malformed(&'static str);
 
-/// Rows one after the other as they came, none of them cut.
+/// Consecutive complete rows as received.
 #[derive(Clone, Debug, Default)]
 pub struct Batch(Bytes);
 
@@ -31,7 +31,7 @@ impl Batch {
         Self(rows.into())
     }
 
-    /// The length of the rows in bytes.
+    /// Returns the length of the rows in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -106,7 +106,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Malformed> {
     Ok(*taken)
 }
 
-/// Days from 2000-01-01.
+/// Converts days since 2000-01-01.
 fn day(days: i32) -> Result<NaiveDate, Malformed> {
     let epoch = DateTime::from_timestamp(EPOCH_SECONDS, 0).map(|epoch| epoch.date_naive());
     let distance = Days::new(days.unsigned_abs().into());
@@ -118,7 +118,7 @@ fn day(days: i32) -> Result<NaiveDate, Malformed> {
         .ok_or(Malformed("a day out of range"))
 }
 
-/// Microseconds from 2000-01-01T00:00:00Z.
+/// Converts microseconds since 2000-01-01T00:00:00Z.
 fn moment(microseconds: i64) -> Result<DateTime<Utc>, Malformed> {
     microseconds
         .checked_add(EPOCH_SECONDS * 1_000_000)

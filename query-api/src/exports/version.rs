@@ -1,5 +1,5 @@
-//! Which state of the records a file shows, so that a client that has it already is told so
-//! instead of being sent it again.
+//! The state of the records that a file shows, so that a client that already has it receives a
+//! notice instead of the file.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,27 +13,26 @@ use sqlx::PgExecutor;
 
 use super::{Asked, Format};
 
-/// Changes whenever the same records are written otherwise than before.
+/// Changes whenever the same records are written differently than before.
 const WRITING: u32 = 1;
-/// How HTTP writes a moment.
+/// The time format of HTTP.
 const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
-/// Whoever keeps a file asks whether it is the newest before showing it, and shows it to nobody
-/// else.
+/// Clients that cache a file must revalidate it before showing it, and may not share it.
 const KEPT: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// A file depends on whose credentials came, and on whether it may be packed.
+/// A file depends on the credentials, and on whether it may be compressed.
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, Cookie");
 
-/// What an organization's files are made of.
+/// The source of an organization's files.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     /// The organization's name.
     pub(super) organization: String,
-    /// When the records last changed, and by which event; `None` where none was ever written. No
-    /// two states share that moment.
+    /// When the records last changed, and by which event; `None` if none was ever written. No two
+    /// states share that time.
     changed: Option<(DateTime<Utc>, i64)>,
 }
 
-/// The headers by which a file can be asked for again.
+/// The headers of conditional requests for a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Version {
     tag: Option<String>,
@@ -42,7 +41,7 @@ pub(super) struct Version {
 }
 
 impl Source {
-    /// Reads it, at the cost of two rows.
+    /// Reads the source, at the cost of two rows.
     pub(super) async fn read(
         rows: impl PgExecutor<'_>,
         org: &OrgId,
@@ -66,7 +65,7 @@ impl Source {
         })
     }
 
-    /// The version of the file that is asked for.
+    /// Returns the version of the requested file.
     pub(super) fn version(&self, org: &OrgId, asked: Asked) -> Version {
         let Some((changed_at, sequence)) = self.changed else {
             return Version::default();
@@ -82,22 +81,22 @@ impl Source {
             Format::Csv => "",
             Format::Document(_) => {
                 (asked.format.extension(), &self.organization).hash(&mut hash);
-                // A document also says when it was made.
+                // A document also contains the time of its creation.
                 "W/"
             }
         };
         let (second, hash) = (changed_at.timestamp(), hash.finish());
         Version {
             tag: Some(format!("{weak}\"{second:x}-{hash:016x}\"")),
-            // Where changes come faster than seconds, theirs run ahead: nothing changes later
-            // than now.
+            // If changes come faster than once a second, their times run ahead, but nothing can
+            // have changed later than now.
             changed_at: Some(changed_at).filter(|changed| *changed <= asked.at),
         }
     }
 }
 
 impl Version {
-    /// Whether a client has this very file, by the conditions that it sent.
+    /// Whether a client has exactly this file, according to the conditions that it sent.
     pub(super) fn is_known(&self, asked: &HeaderMap) -> bool {
         let mut tags = asked.get_all(IF_NONE_MATCH).iter().peekable();
         if tags.peek().is_some() {
@@ -107,8 +106,8 @@ impl Version {
                     .any(|known| known.trim() == "*" || opaque(known.trim()) == opaque(tag))
             });
         }
-        // Only the very moment that was told: one between two changes may have been made up from
-        // a clock that differs from ours.
+        // Only the exact time that was sent counts: one between two changes may come from a clock
+        // that differs from ours.
         let since = asked.get(IF_MODIFIED_SINCE).and_then(moment);
         since.is_some() && since == self.changed_at
     }
@@ -127,7 +126,7 @@ impl Version {
     }
 }
 
-/// A tag without its mark of weakness: whether a file is known does not depend on it.
+/// Strips the mark of a weak tag: whether a file is known does not depend on it.
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }

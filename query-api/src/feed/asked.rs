@@ -1,4 +1,4 @@
-//! What of the feed is asked for, and in which form.
+//! The requested part of the feed, and its format.
 
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use domain::webhook;
@@ -8,26 +8,26 @@ use service::HttpError;
 
 use crate::paging::Parameters;
 
-/// How events are told.
+/// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One JSON object a line, up to the present end.
+    /// One JSON object per line, up to the current end.
     Lines,
-    /// Server-sent events, which go on.
+    /// Server-sent events, which continue.
     ServerSent,
 }
 
-/// What is asked for.
+/// The request for a feed.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// In which form, and with it whether the feed goes on.
+    /// The format, which also determines whether the feed continues.
     pub form: Form,
-    /// The sequence that the caller knows already; without it, lines begin with the first event
-    /// and server-sent events now.
+    /// The last sequence that the caller knows. Without it, lines begin with the first event and
+    /// server-sent events begin now.
     pub after: Option<u64>,
-    /// Patterns of types; none means all.
+    /// Patterns of types. Empty means all.
     pub types: Vec<String>,
-    /// How many events at most.
+    /// Maximum number of events.
     pub limit: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Asked {
     ) -> Result<Self, HttpError> {
         let parameters = Parameters::of(uri)?;
         let form = form(headers);
-        // Whoever reconnects repeats the address it began with, and says in the header where it is.
+        // A reconnecting client repeats its first address, and sends its position in the header.
         let resumed = headers
             .get("last-event-id")
             .filter(|_| form == Form::ServerSent);
@@ -61,7 +61,7 @@ impl Asked {
         })
     }
 
-    /// Whether events of this type are asked for.
+    /// Whether events of this type are requested.
     pub(super) fn wants(&self, event_type: &str) -> bool {
         let matches = |pattern: &String| webhook::matches(pattern, event_type);
         self.types.is_empty() || self.types.iter().any(matches)

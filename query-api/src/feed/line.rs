@@ -1,4 +1,4 @@
-//! One event as the feed tells it.
+//! One event in the feed's format.
 
 use chrono::{DateTime, Utc};
 use event_log::{EventLog, VaultError};
@@ -21,11 +21,11 @@ struct Line<'e> {
     data: Value,
 }
 
-/// A public event as one JSON object, without the newline behind it:
+/// A public event as one JSON object, without the newline after it:
 /// `{position, id, type, version, time, subject, correlationId, causationId, data}`.
 ///
 /// # Errors
-/// Where what is personal in it cannot be unsealed at the moment.
+/// If its personal data cannot currently be unsealed.
 pub(super) async fn line(log: &EventLog, recorded: &Recorded) -> Result<Vec<u8>, VaultError> {
     let event = &recorded.event;
     let position = log.position(recorded.stream.aggregate.log(), recorded.sequence);

@@ -1,9 +1,9 @@
-//! The organization's events as they stand in the log, told from the beginning, from a position,
-//! or from now on: `GET /api/v1/events`, and of positions `GET /api/v1/locations`.
+//! The organization's events as stored in the log, from the beginning, from a position, or from now
+//! on: `GET /api/v1/events`, and for positions `GET /api/v1/locations`.
 //!
 //! Both are read from the log itself, never from a read model, as lines of JSON that end or as
-//! server-sent events that go on. A reader has a place ([`places`]) for as long as it takes what
-//! it asked for, and no longer than its key is in force.
+//! server-sent events that continue. A reader holds a place ([`places`]) while it takes what it
+//! requested, and no longer than its key is valid.
 
 mod asked;
 mod line;
@@ -40,7 +40,7 @@ pub use self::settings::FeedSettings;
 pub(crate) use self::window::{around, event_at, newest_before};
 use crate::state::State;
 
-/// How long a feed is begun anew while the log does not answer.
+/// How long opening a feed is retried while the log does not answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -99,9 +99,9 @@ async fn answer(
     Ok((headers, body).into_response())
 }
 
-/// Begins to read, in turn with others, which a busy log may not answer at once.
+/// Opens a reader, in turn with others, since a busy log may not answer immediately.
 async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Reader, HttpError> {
-    // Before there is a turn: who is held back holds up nobody else.
+    // Before taking a turn, so that a throttled organization does not block others.
     state.log.until_read(org).await;
     let _turn = state.feeds.begin(org).await;
     let begun = Instant::now();
@@ -118,18 +118,18 @@ async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Read
     }
 }
 
-/// The same pieces, with a place held until they end.
+/// Returns the same pieces, holding a place until they end.
 fn holding<S: Stream>(place: ReaderPlace, pieces: S) -> impl Stream<Item = S::Item> {
     pieces.inspect(move |_| {
         let _ = &place;
     })
 }
 
-/// The events of an organization, or of all, as lines of JSON: as the feed tells them, for whoever
-/// holds the log itself.
+/// Returns the events of an organization, or of all, as lines of JSON in the feed's format, for
+/// callers with access to the log itself.
 ///
 /// # Errors
-/// Where the log does not answer. A line that fails ends the stream.
+/// If the log does not answer. A line that fails ends the stream.
 pub async fn lines(
     log: &EventLog,
     clock: &Arc<dyn Clock>,

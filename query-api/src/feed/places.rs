@@ -1,8 +1,8 @@
-//! How many read feeds at a time.
+//! Limits on the number of concurrent readers of feeds.
 //!
-//! A reader costs a consumer on the log's server and what was read ahead for it. So there are
-//! places: some for all of the process, shared by organization so that there is always one for a
-//! newcomer, and of those some for each key.
+//! A reader costs a consumer on the log's server and the data read ahead for it. So there are
+//! places: a number per process, shared by organization so that there is always one for a newcomer,
+//! and a number of those per key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,23 +16,23 @@ use service::{HttpError, Share, Shares};
 
 use super::settings::FeedSettings;
 
-/// Readers that begin at a time. To begin makes the log's server count what there is to read, which
-/// takes it the longer the more that is; all others wait for it meanwhile.
+/// Readers that begin concurrently. Beginning makes the log's server count what there is to read.
+/// The more there is, the longer that takes, and all others wait for it meanwhile.
 const BEGIN_AT_ONCE: usize = 4;
-/// How long a turn to read lasts at most; on a log that does not answer nobody waits for it.
+/// Maximum duration of a turn to read. If the log does not answer, no one waits for it.
 pub(super) const TURN: Duration = Duration::from_millis(250);
 /// When a place may be free again: readers of lines come and go.
 const TRY_AGAIN_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
-/// The feeds of a process. Clones are the same.
+/// The feeds of a process. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Feeds {
     settings: FeedSettings,
     readers: Shares<OrgId>,
     beginning: Shares<OrgId>,
-    /// Those who catch up read by turns, one fewer at a time than there are processors, of one
-    /// organization half of them: what came before is told as fast as it can be read, to however
-    /// many, and everything else has to go on meanwhile.
+    /// Readers that catch up take turns: one fewer at a time than there are processors, and half of
+    /// them for one organization. Past events are sent as fast as they can be read, to any number
+    /// of readers, and everything else has to continue meanwhile.
     catching_up: Shares<OrgId>,
     of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
 }
@@ -55,7 +55,7 @@ impl Feeds {
         }
     }
 
-    /// A place for one more reader, or why there is none.
+    /// Returns a place for one more reader, or the reason why there is none.
     pub(super) fn enter(&self, caller: &Caller) -> Result<ReaderPlace, HttpError> {
         let per_key = self.settings.readers_per_key;
         if !self.count(&caller.key_id, per_key) {
@@ -82,17 +82,17 @@ impl Feeds {
         })
     }
 
-    /// A turn to begin.
+    /// Waits for a turn to begin.
     pub(super) async fn begin(&self, org: &OrgId) -> Share<OrgId> {
         self.beginning.enter(org.clone()).await
     }
 
-    /// Turns to read what came before.
+    /// Returns the turns for reading past events.
     pub(super) fn catching_up(&self) -> Shares<OrgId> {
         self.catching_up.clone()
     }
 
-    /// How patient feeds are.
+    /// Returns how long feeds wait for their readers.
     pub(super) fn patience(&self) -> Patience {
         Patience {
             kind: "feed",
@@ -102,7 +102,7 @@ impl Feeds {
         }
     }
 
-    /// Counts one more reader of a key, unless it has as many as it may.
+    /// Counts one more reader of a key, unless it has reached its limit.
     fn count(&self, key: &KeyId, per_key: usize) -> bool {
         let mut of_key = lock(&self.of_key);
         let readers = of_key.entry(key.clone()).or_default();
@@ -134,6 +134,6 @@ fn note_refusal(of: &'static str) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds this lock can panic halfway through a change.
+    // No code that holds this lock can panic halfway through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Reads what a caller may know, in order and without gaps.
+//! Reads what a caller may see, in order and without gaps.
 
 use std::io;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use super::line::line;
 use super::places::TURN;
 use super::sharing::Sharing;
 
-/// Events told at a time: enough to be quick, few enough to hold little for a reader that is slow.
+/// Events per batch: enough to be fast, few enough to hold little for a slow reader.
 const CHUNK: usize = 64;
-/// How long it is tried again where the log does not say who may be seen, or what is sealed.
+/// How long to retry if the log does not provide who may be seen, or sealed data.
 const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(100);
-/// What it costs the log's server to begin, as bytes that are read.
+/// The cost of beginning for the log's server, as bytes that are read.
 const BEGINNING: usize = 64 * 1024;
 
-/// Why a feed breaks off.
+/// The reason why a feed is cut off.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FeedError {
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub(super) enum FeedError {
 }
 
 impl FeedError {
-    /// Whether trying again may help.
+    /// Whether a retry may help.
     fn passes(&self) -> bool {
         match self {
             Self::Read(error) => error.passes(),
@@ -49,14 +49,14 @@ impl FeedError {
 }
 
 impl From<FeedError> for io::Error {
-    /// What carries the feed breaks, so that nobody takes a part for the whole.
+    /// The connection is broken off, so that no client mistakes a part for the whole.
     fn from(error: FeedError) -> Self {
         tracing::error!(%error, "A feed was cut off");
         Self::other(error)
     }
 }
 
-/// One event that was asked for.
+/// One requested event.
 pub(super) struct FeedLine {
     pub(super) position: Position,
     pub(super) line: Vec<u8>,
@@ -67,27 +67,27 @@ pub(super) struct Reader {
     log: EventLog,
     clock: Arc<dyn Clock>,
     tail: Tail,
-    /// Whose; everybody's for whoever holds the log itself.
+    /// The organization; `None` for callers with access to the log itself, who see all events.
     org: Option<OrgId>,
-    /// Turns to catch up in; none where nobody is to be let before.
+    /// Turns to catch up in; `None` if the reader yields to no one.
     turns: Option<Shares<OrgId>>,
-    /// Which persons are seen, once events tell of any.
+    /// The persons that may be seen, once events concern any.
     sharing: Option<Sharing>,
-    /// What was taken from the log and is not told yet.
+    /// Events taken from the log that have not been sent yet.
     taken: Vec<Item>,
-    /// Bytes that were told last and may not have been taken yet.
+    /// Bytes that were sent last and may not have been taken yet.
     held: usize,
     asked: Asked,
-    /// Behind which it began.
+    /// The position after which it began.
     start: Position,
-    /// The last sequence that is told; server-sent events go on for ever.
+    /// The last sequence to send. Server-sent events continue forever.
     end: Option<u64>,
-    /// How many may still be told.
+    /// How many events may still be sent.
     left: u64,
 }
 
 impl Reader {
-    /// Begins to read. Who reads for an organization waits before for when it may.
+    /// Starts reading. Callers for an organization must first wait until it may read.
     pub(super) async fn open(
         log: &EventLog,
         clock: &Arc<dyn Clock>,
@@ -130,25 +130,25 @@ impl Reader {
         })
     }
 
-    /// Where it began: whoever goes on from there misses nothing that it would tell.
+    /// Returns where it began. A client that resumes from there misses nothing.
     pub(super) fn start(&self) -> Position {
         self.start
     }
 
-    /// Takes turns with others who catch up.
+    /// Takes turns with other readers that catch up.
     pub(super) fn in_turns(mut self, turns: Shares<OrgId>) -> Self {
         self.turns = Some(turns);
         self
     }
 
-    /// Tells nothing behind this sequence.
+    /// Sends nothing after this sequence.
     pub(super) fn through(mut self, sequence: u64) -> Self {
         self.end = Some(self.end.map_or(sequence, |end| end.min(sequence)));
         self
     }
 
-    /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
-    /// where the feed goes on. Cancelling the wait loses nothing.
+    /// Returns the next events, possibly none of those read, or `None` at the end. Waits for them
+    /// if the feed continues. Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<FeedLine>>, FeedError> {
         self.hold(0);
         let ended = self
@@ -187,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// Where there is something to catch up with, a turn to do so.
+    /// Waits for a turn if there is something to catch up with.
     async fn turn(&self) -> Option<Share<OrgId>> {
         let (turns, org) = (self.turns.as_ref()?, self.org.clone()?);
         if self.tail.caught_up() {
@@ -196,7 +196,7 @@ impl Reader {
         Some(turns.enter(org).await)
     }
 
-    /// Tells what was taken. Nothing changes before all of it can be told.
+    /// Converts the taken events to lines. Nothing changes until all of them can be sent.
     async fn tell(&mut self) -> Result<Vec<FeedLine>, FeedError> {
         let mut events = self.taken.iter().filter_map(Item::event);
         if events.any(|recorded| recorded.event.personal().is_some()) {
@@ -226,7 +226,7 @@ impl Reader {
         Ok(told)
     }
 
-    /// Learns who may be seen now.
+    /// Updates who may be seen.
     async fn look(&mut self) -> Result<(), ReadError> {
         match (&mut self.sharing, &self.org) {
             (Some(sharing), _) => sharing.catch_up(&self.log).await?,
@@ -252,7 +252,7 @@ impl Reader {
                 .is_none_or(|sharing| sharing.sees(recorded, self.clock.now()))
     }
 
-    /// All of it as lines.
+    /// Streams everything as lines.
     pub(super) fn lines(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         stream::try_unfold(self, |mut reader| async move {
             while let Some(told) = reader.next().await? {

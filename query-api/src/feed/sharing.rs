@@ -8,24 +8,24 @@ use event_log::{EventLog, ReadError, Tail, Whose};
 use futures::future::try_join_all;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 
-/// Events of circles read at a time.
+/// Events of circles per page.
 const PAGE: usize = 1_000;
-/// Accounts read side by side.
+/// Accounts read concurrently.
 const SIDE_BY_SIDE: usize = 32;
-/// Up to this many members are followed by name; beyond, all positions are looked through.
+/// Up to this many members are followed individually. Beyond that, all positions are scanned.
 const BY_NAME: usize = 200;
 
-/// The organization's circles and what their members say about being seen.
+/// The organization's circles and the visibility of their members.
 pub(super) struct Sharing {
     viewer: Viewer,
     org: OrgId,
     circles: Circles,
-    /// All who ever were members, each with the last sequence of their account taken in.
+    /// All current and former members, each with the last applied sequence of their account.
     members: BTreeMap<AccountId, u64>,
-    /// The last sequence of circles taken in, and of accounts.
+    /// The last applied sequence of circles, and of accounts.
     circles_through: u64,
     accounts_through: u64,
-    /// The end of the log when it was last looked at.
+    /// The last known end of the log.
     end: u64,
 }
 
@@ -45,7 +45,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Takes in all that stands in the log by now: whoever has left or hides is not seen again.
+    /// Applies all events stored by now. Members who have left or hide are no longer seen.
     pub(super) async fn catch_up(&mut self, log: &EventLog) -> Result<(), ReadError> {
         let end = log.end(Log::Events).await?.sequence();
         if end != self.end {
@@ -56,13 +56,13 @@ impl Sharing {
         Ok(())
     }
 
-    /// Whether the organization sees this event now, as sockets and webhooks judge it.
+    /// Whether the organization sees this event now, by the same rules as for sockets and webhooks.
     pub(super) fn sees(&self, recorded: &Recorded, now: DateTime<Utc>) -> bool {
         self.circles.shows(&self.viewer, &recorded.event, now)
     }
 
-    /// Follows the positions from behind `after`. Where the feed goes on (`end` is none), people
-    /// may join who are no members yet.
+    /// Follows the positions after `after`. If the feed continues (`end` is none), people may join
+    /// who are not members yet.
     pub(super) async fn tail(
         &self,
         log: &EventLog,
@@ -104,7 +104,7 @@ impl Sharing {
         }
     }
 
-    /// What new members have said about being seen so far.
+    /// Applies what new members have said about being seen so far.
     async fn take_in_members(
         &mut self,
         log: &EventLog,
@@ -124,7 +124,7 @@ impl Sharing {
         Ok(())
     }
 
-    /// What members have said since.
+    /// Applies what members have said since.
     async fn take_in_accounts(&mut self, log: &EventLog) -> Result<(), ReadError> {
         loop {
             let (kind, after) = (AggregateType::Account, self.accounts_through);
@@ -139,7 +139,7 @@ impl Sharing {
         }
     }
 
-    /// An event of a member's account, once.
+    /// Applies an event of a member's account, once.
     fn take_in_account(&mut self, recorded: &Recorded) {
         let member = recorded.stream.id.parse().map(AccountId);
         let Ok(Some(through)) = member.map(|member| self.members.get_mut(&member)) else {

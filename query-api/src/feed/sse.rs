@@ -9,13 +9,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::reader::{FeedLine, Reader};
 
-/// A sign of life, where nothing happens.
+/// The interval of keep-alive messages when nothing happens.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Everything that is told, until the limit is reached.
+/// Streams all events until the limit is reached.
 pub(super) fn stream(reader: Reader) -> impl Stream<Item = Result<Bytes, io::Error>> + Send {
-    // The place at once: a client that is cut off before the first event goes on from here. An id
-    // without data is kept by it and is no event.
+    // Sends the position immediately, so that a client that is cut off before the first event
+    // resumes from here. Clients keep an id without data, which is not an event.
     let hello = Bytes::from(format!("id: {}\n\n", reader.start()));
     let hello = stream::once(async { Ok(hello) });
     let told = stream::try_unfold(reader, async |mut reader| {

@@ -1,4 +1,4 @@
-//! A stretch of the feed, for pages that show a part of it.
+//! A range of the feed, for pages that show a part of it.
 
 use event_log::Position;
 use schemas::{Log, OrgId};
@@ -9,22 +9,22 @@ use super::asked::{Asked, Form};
 use super::open;
 use crate::state::State;
 
-/// Sequences looked through at first, and how much more each time.
+/// Sequences searched at first, and the factor by which the range grows each time.
 const FIRST: u64 = 256;
 const WIDER: u64 = 8;
-/// Stretches looked through for one page.
+/// Ranges searched for one page.
 const STRETCHES: usize = 8;
-/// Events read for one page at most, and of one stretch.
+/// Maximum number of events read for one page, and for one range.
 const MOST_READ: usize = 3_000;
 
-/// What was found, newest first, and from where on older ones would be looked for.
+/// The events found, newest first, and the position before which to search for older ones.
 pub(crate) struct Backwards {
     pub(crate) events: Vec<Value>,
-    /// Everything from here on was looked through; none at the log's beginning.
+    /// Everything from here on was searched; `None` at the log's beginning.
     pub(crate) before: Option<Position>,
 }
 
-/// The events behind `after`, up to `through`, as the feed tells them to an organization.
+/// Returns the events after `after`, up to `through`, as the feed shows them to an organization.
 async fn between(
     state: &State,
     org: &OrgId,
@@ -53,10 +53,10 @@ fn away(error: impl std::error::Error + Send + Sync + 'static) -> HttpError {
     HttpError::unavailable(message).with_cause(error)
 }
 
-/// The newest events before a position that `wanted` takes. The log is read from its end in
-/// stretches: few events mean a wider stretch next, so that neither a busy neighbour nor a long
-/// silence makes a page cost much. One that turns out to hold more than is read at a time, behind a
-/// silence, is read anew from nearer.
+/// Returns the newest events before a position that `wanted` accepts. The log is read from its end
+/// in ranges. Few events make the next range wider, so that a page stays cheap despite a busy
+/// neighbour or a long silence. A range that turns out to hold more than is read at a time, after a
+/// silence, is read again with a smaller width.
 pub(crate) async fn newest_before(
     state: &State,
     org: &OrgId,
@@ -105,7 +105,7 @@ fn position(state: &State, event: &Value) -> Option<Position> {
     state.log.parse_position(event["position"].as_str()?).ok()
 }
 
-/// An event, where the organization may see it.
+/// Returns an event if the organization may see it.
 pub(crate) async fn event_at(
     state: &State,
     org: &OrgId,
@@ -119,9 +119,9 @@ pub(crate) async fn event_at(
     Ok(events.pop())
 }
 
-/// What belongs together with an event: all of its correlation, oldest first, as far as it stands
-/// within so many events before and behind it. The log has no index of correlations, and needs none:
-/// what one request leads to stands close behind it.
+/// Returns all events of an event's correlation, oldest first, within the given number of events
+/// before and after it. The log has no index of correlations, and needs none: the consequences of a
+/// request follow shortly after it.
 pub(crate) async fn around(
     state: &State,
     org: &OrgId,

@@ -50,7 +50,7 @@ pub(super) async fn list_keys(
     Ok(page.answer(&uri, keys, total))
 }
 
-/// How many keys there are with a text in their name or id.
+/// Returns the number of keys with a text in their name or id.
 pub(crate) async fn count_keys(
     org: &OrgId,
     text: Option<&str>,
@@ -66,14 +66,14 @@ pub(crate) async fn count_keys(
     .await
 }
 
-/// Those keys, newest first. An organization's keys are few: no index is needed to find them.
+/// Returns those keys, newest first. An organization has few keys, so no index is needed.
 pub(crate) async fn find_keys(
     org: &OrgId,
     text: Option<&str>,
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<ApiKey>, sqlx::Error> {
-    // A busy key's checks are counted under a second that is a moment ahead.
+    // The checks of a busy key are counted under a second slightly in the future.
     sqlx::query_as!(
         ApiKey,
         r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at, created_by,

@@ -1,4 +1,4 @@
-//! How much of its limit a key has used.
+//! How much of its limit each key has used.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use serde::Serialize;
 use sqlx::PgPool;
 
-/// What a key has used.
+/// The use of a key.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Used {
-    /// Within the limit's window: what the limit is measured by.
+    /// Within the limit's window, which the limit is measured by.
     window: i64,
     /// Within the last day, to a quarter of an hour.
     day: i64,
 }
 
-/// How many requests each of these keys has made within the window of limits and within the last
-/// day. What a key has counted in its present second is in no quarter yet.
+/// Returns how many requests each of these keys has made within the limit's window and within the
+/// last day. Requests counted in a key's current second are not in a quarter yet.
 pub(crate) async fn find_use(
     keys: &[&str],
     window: Duration,

@@ -1,4 +1,4 @@
-//! `GET /location/history?user_id&from&to&limit`: where somebody was.
+//! `GET /location/history?user_id&from&to&limit`: past positions of a person.
 
 use axum::Json;
 use axum::extract::State as AppState;
@@ -16,7 +16,7 @@ use crate::state::State;
 const DEFAULT_LIMIT: i64 = 100;
 const MAX_LIMIT: i64 = 1_000;
 
-/// What is asked for.
+/// The requested part of the history.
 struct Asked {
     from: Option<DateTime<Utc>>,
     to: Option<DateTime<Utc>>,
@@ -49,7 +49,7 @@ fn time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc>>, Ht
     Ok(Some(time))
 }
 
-/// The person asked for; oneself where nobody is named.
+/// The requested person, or the viewer if none is named.
 fn subject(parameters: &Parameters, viewer: AccountId) -> Result<AccountId, HttpError> {
     match parameters.one("user_id")? {
         None => Ok(viewer),
@@ -80,7 +80,7 @@ pub(super) async fn get_history(
     Ok(Json(Positions { data }))
 }
 
-/// Whether both are in a circle. Somebody who is not there is like a stranger.
+/// Whether both share a circle. A nonexistent person is treated like a stranger.
 async fn are_connected(
     viewer: AccountId,
     subject: AccountId,

@@ -1,4 +1,4 @@
-//! `GET /location/latest`: where everyone in the caller's circles was last seen.
+//! `GET /location/latest`: the last positions of everyone in the caller's circles.
 
 use axum::Json;
 use axum::extract::State as AppState;
@@ -20,7 +20,7 @@ pub(super) async fn get_latest(
     Ok(Json(Positions { data }))
 }
 
-/// The newest fix of each person that the viewer may see; one that came late is none.
+/// Returns the newest fix of each visible person. A fix that arrived late is not the newest.
 async fn find_latest(
     viewer: AccountId,
     now: DateTime<Utc>,

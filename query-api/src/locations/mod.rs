@@ -1,4 +1,4 @@
-//! Where persons are and were, for those who may see it.
+//! Current and past positions of persons, for those who may see them.
 
 mod history;
 mod latest;
@@ -21,14 +21,14 @@ pub(crate) fn router() -> Router<State> {
         .route("/location/trails", get(trails::get_trails))
 }
 
-/// What every answer about positions is read from.
+/// The projections that all responses about positions are read from.
 const PROJECTIONS: &[Projection] = &[
     Projection::Accounts,
     Projection::Circles,
     Projection::Positions,
 ];
 
-/// An account as Postgres keeps it; below 2^53, it always fits.
+/// Converts an account id to a bigint. Ids are below 2^53, so they always fit.
 pub(crate) fn bigint(account: AccountId) -> i64 {
     i64::try_from(account.0).unwrap_or(i64::MAX)
 }
@@ -38,7 +38,7 @@ struct Positions {
     data: Vec<Position>,
 }
 
-/// Where a person was.
+/// A position of a person.
 #[derive(Debug, Serialize)]
 struct Position {
     user_id: i64,

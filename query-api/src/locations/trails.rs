@@ -1,4 +1,4 @@
-//! `GET /location/trails`: where everyone in the caller's circles went within the last hour. The
+//! `GET /location/trails`: the paths of everyone in the caller's circles within the last hour. The
 //! same for an organization's map.
 
 use axum::Json;
@@ -13,12 +13,12 @@ use super::{PROJECTIONS, bigint};
 use crate::reading::PersonalReading;
 use crate::state::State;
 
-/// Persons at most, and fixes of each that are looked at: a fix a second.
+/// Maximum number of persons, and of fixes considered per person: one fix per second.
 const PERSONS: i64 = 1_000;
 const LOOKED_AT: i64 = 3_600;
-/// Fixes at most in one answer. The more persons, the farther apart theirs are.
+/// Maximum number of fixes per response. The more persons, the farther apart their fixes are.
 const FIXES: i64 = 12_000;
-/// Fixes of a person are no closer together than this, in seconds: they would not be told apart.
+/// Minimum time between a person's fixes, in seconds: closer ones could not be distinguished.
 const LEAST_STEP: i64 = 15;
 
 #[derive(Debug, Serialize)]
@@ -26,7 +26,7 @@ pub(super) struct Trails {
     data: Vec<Trail>,
 }
 
-/// Where somebody went, oldest first; without a fix, somebody who may be seen and was nowhere.
+/// The path of a person, oldest first. Empty for a person who may be seen but has no fix.
 #[derive(Debug, Serialize)]
 pub(crate) struct Trail {
     user_id: i64,
@@ -41,7 +41,7 @@ struct Fix {
     recorded_at: DateTime<Utc>,
 }
 
-/// A fix with its person; all of it absent where there is none.
+/// A fix with its person. All of it is absent if there is none.
 struct Row {
     user_id: i64,
     name: String,
@@ -61,7 +61,7 @@ pub(super) async fn get_trails(
     Ok(Json(Trails { data }))
 }
 
-/// The trails that an organization may see, of members of one of its circles or of any.
+/// Returns the trails that an organization may see, of members of one of its circles or of any.
 pub(crate) async fn of_organization(
     org: &OrgId,
     circle: Option<&str>,
@@ -72,7 +72,7 @@ pub(crate) async fn of_organization(
     Ok(gathered(rows))
 }
 
-/// Rows of one person stand together.
+/// Groups the rows, in which those of one person are adjacent.
 fn gathered(rows: Vec<Row>) -> Vec<Trail> {
     let mut trails: Vec<Trail> = Vec::new();
     for row in rows {
@@ -96,7 +96,7 @@ fn gathered(rows: Vec<Row>) -> Vec<Trail> {
     trails
 }
 
-/// Of each step of time the newest fix, within the times that the viewer may see.
+/// Returns the newest fix of each time step, within the times that the viewer may see.
 async fn find_for_person(
     viewer: i64,
     now: DateTime<Utc>,

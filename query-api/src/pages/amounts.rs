@@ -1,6 +1,6 @@
-//! Numbers as people write them.
+//! Numbers formatted for people.
 
-/// A whole number with its thousands apart.
+/// Formats a whole number with grouped thousands.
 pub(super) fn grouped(number: impl Into<i128>) -> String {
     let number = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -17,17 +17,17 @@ pub(super) fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
-/// The currencies whose amounts have no two decimals, by ISO 4217. Scripts read the same text.
+/// Currencies whose amounts do not have two decimals, by ISO 4217. Scripts read the same text.
 pub(super) const DECIMALS: &str = "BIF:0 CLP:0 DJF:0 GNF:0 ISK:0 JPY:0 KMF:0 KRW:0 PYG:0 RWF:0 \
                                    UGX:0 UYI:0 VND:0 VUV:0 XAF:0 XOF:0 XPF:0 BHD:3 IQD:3 JOD:3 \
                                    KWD:3 LYD:3 OMR:3 TND:3 CLF:4 UYW:4";
 
-/// Minor units as people write an amount of most currencies.
+/// Formats minor units as an amount of most currencies.
 pub(super) fn money(minor: impl Into<i128>) -> String {
     money_in("", minor)
 }
 
-/// Minor units as people write an amount of a currency; of most where it is not said which.
+/// Formats minor units as an amount of a currency, of most currencies if it is not given.
 pub(super) fn money_in(currency: &str, minor: impl Into<i128>) -> String {
     let minor = minor.into();
     let sign = if minor < 0 { "-" } else { "" };

@@ -1,5 +1,5 @@
-//! Charts, drawn as SVG on the server: bars that stand, in parts on top of each other, and bars
-//! that lie. What is drawn can be read as a table too, and taken away as CSV.
+//! Charts, drawn as SVG on the server: vertical bars, stacked in parts, and horizontal bars. Their
+//! data can also be read as a table and downloaded as CSV.
 
 use std::fmt::Write as _;
 
@@ -7,63 +7,63 @@ use minijinja::{HtmlEscape, Value, context};
 
 use crate::exports::{Cell, Column, csv};
 
-/// The drawing's own units; it is scaled to the room that it gets.
+/// The drawing's own units. It is scaled to the available room.
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 190.0;
 /// Room for the figures of the axis, and for labels below.
 const LEFT: f64 = 40.0;
 const BOTTOM: f64 = 22.0;
 const TOP: f64 = 14.0;
-/// One bar that lies, with its label above it.
+/// One horizontal bar, with its label above it.
 const LYING: f64 = 34.0;
-/// Room beside a bar that lies, for its figure.
+/// Room beside a horizontal bar for its figure.
 const FIGURE: f64 = 84.0;
 const TICKS: u8 = 4;
 
-/// How the bars are placed.
+/// The arrangement of the bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Side by side, for what comes in an order.
+    /// Side by side, for ordered data.
     Standing,
-    /// One below the other, for what has names.
+    /// One below the other, for named data.
     Lying,
 }
 
 /// One bar.
 #[derive(Debug)]
 pub(super) struct Bar {
-    /// What it is of, as the table has it.
+    /// Its label in the table.
     pub(super) label: String,
-    /// The same below the bar; empty where there is no room for all.
+    /// The label below the bar; empty if there is no room for all.
     pub(super) short: String,
     /// The lengths of its parts, from the axis on; as many as the chart has parts.
     pub(super) parts: Vec<f64>,
-    /// What stands beside a bar that lies.
+    /// The text beside a horizontal bar.
     pub(super) figure: String,
     /// The table's cells after the label.
     pub(super) cells: Vec<String>,
 }
 
-/// A chart with all that is told beside it.
+/// A chart with all of its texts.
 #[derive(Debug)]
 pub(super) struct Chart {
     /// Its name in addresses.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What it shows in a sentence, for everybody.
+    /// A one-sentence summary, for everyone.
     pub(super) summary: String,
-    /// What to do where there is nothing to show.
+    /// What to do if there is nothing to show.
     pub(super) empty: &'static str,
     pub(super) shape: Shape,
-    /// What the parts of bars are; one has no legend.
+    /// The names of the bars' parts. A single part has no legend.
     pub(super) parts: &'static [&'static str],
-    /// The table's headings, that of the labels first.
+    /// The table's headings, starting with that of the labels.
     pub(super) columns: &'static [Column],
     pub(super) bars: Vec<Bar>,
 }
 
 impl Chart {
-    /// As a template sees it.
+    /// Returns the chart for a template.
     pub(super) fn shown(&self) -> Value {
         let headings = self.columns.iter().map(Column::heading);
         let rows = self.bars.iter().map(|bar| {
@@ -82,7 +82,7 @@ impl Chart {
         }
     }
 
-    /// The table as a file.
+    /// Returns the table as a CSV file.
     pub(super) fn to_csv(&self) -> Vec<u8> {
         let mut out = Vec::new();
         csv::write_header(self.columns, &mut out);
@@ -204,12 +204,12 @@ impl Chart {
     }
 }
 
-/// What a bar says to whoever points at it.
+/// Returns the tooltip of a bar.
 fn told(bar: &Bar) -> String {
     format!("{}: {}", bar.label, bar.cells.join(", "))
 }
 
-/// As much of a name as fits above a bar.
+/// Shortens a name to what fits above a bar.
 fn shortened(name: &str) -> String {
     const MOST: usize = 44;
     if name.chars().count() <= MOST {
@@ -219,7 +219,7 @@ fn shortened(name: &str) -> String {
     format!("{kept}…")
 }
 
-/// The end of an axis that holds `most`: 1, 2, 4 or 8 and noughts, so that its quarters are plain.
+/// Returns the end of an axis for `most`: 1, 2, 4 or 8 and zeros, so that its quarters are round.
 fn round_up(most: f64) -> f64 {
     if !most.is_finite() || most <= 4.0 {
         return 4.0;
@@ -229,7 +229,7 @@ fn round_up(most: f64) -> f64 {
     ends.into_iter().find(|end| *end >= most).unwrap_or(most)
 }
 
-/// A figure of an axis in a few characters.
+/// Formats a figure of an axis in a few characters.
 fn brief(figure: f64) -> String {
     let (figure, unit) = match figure {
         1e18.. => return format!("{figure:.0e}"),
@@ -244,7 +244,7 @@ fn brief(figure: f64) -> String {
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// A count as a length; what is lost beyond 2^53 no eye can see.
+/// Converts a count to a length. The precision lost beyond 2^53 is not visible.
 #[expect(clippy::cast_precision_loss, reason = "lengths on a screen")]
 pub(super) fn precise(count: usize) -> f64 {
     count as f64
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// The heights, or widths, of all that was drawn.
+    /// Returns the heights, or widths, of everything drawn.
     fn lengths(svg: &str, of: &str) -> Vec<f64> {
         let rects = svg.split("<rect ").skip(1);
         let length = |rect: &str| {

@@ -1,4 +1,4 @@
-//! `GET /dashboard/events`, `GET /dashboard/events/{position}`: what happened, and what led to what.
+//! `GET /dashboard/events`, `GET /dashboard/events/{position}`: events, and what caused them.
 
 mod tree;
 
@@ -21,12 +21,12 @@ use crate::paging::Parameters;
 use crate::reading::ResourceId;
 use crate::state::State;
 
-/// Events of a page.
+/// Events per page.
 const SHOWN: usize = 50;
-/// Events looked through behind one whose consequences are shown.
+/// Events searched after one whose consequences are shown.
 const REACH: usize = 2_000;
 
-/// What of the log is asked for.
+/// The requested part of the log.
 struct Filter {
     types: Vec<String>,
     subject: String,
@@ -44,7 +44,7 @@ impl Filter {
         })
     }
 
-    /// What is wrong with it, for whoever typed it.
+    /// Returns its error, for the person who typed it.
     fn fault(&self) -> Option<String> {
         self.types.iter().find_map(|pattern| {
             let reason = check_pattern(pattern).err()?;
@@ -136,7 +136,7 @@ fn place(state: &State, text: &str) -> Result<Position, HttpError> {
     position.ok_or_else(|| HttpError::bad_request("this is no position in the log of events"))
 }
 
-/// The beginning of what an event holds, on one line.
+/// Returns the beginning of an event's data, on one line.
 fn brief(data: &Json) -> String {
     const LONGEST: usize = 140;
     let text = data.to_string();

@@ -1,4 +1,4 @@
-//! What every page is set in.
+//! The frame of every page.
 
 use std::sync::LazyLock;
 
@@ -82,7 +82,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.add_filter("segment", encoded);
     environment.add_filter("grouped", |number: i64| grouped(number));
     for (name, source) in TEMPLATES {
-        // A template that cannot be read is missed by the first page that asks for it.
+        // The first page that uses an unreadable template fails.
         if let Err(error) = environment.add_template(name, source) {
             tracing::error!(name, %error, "A template cannot be read");
         }
@@ -90,19 +90,19 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// A piece that several pages have, written where it stands.
+/// Renders a piece that several pages share, to be inserted as it is.
 pub(super) fn piece(template: &str, shown: Value) -> Result<Value, HttpError> {
     let template = ENVIRONMENT.get_template(template);
     let html = template.and_then(|template| template.render(shown));
     Ok(Value::from_safe_string(html.map_err(HttpError::internal)?))
 }
 
-/// Anything as a template sees it.
+/// Converts anything for a template.
 pub(super) fn shown(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// A time; the page's script puts it into the reader's own zone.
+/// Renders a time. The page's script converts it to the reader's own zone.
 fn when(time: &str) -> Value {
     let plain = |byte: u8| byte.is_ascii_digit() || b"-:.+TZ".contains(&byte);
     match time.get(..16) {
@@ -115,7 +115,7 @@ fn when(time: &str) -> Value {
     }
 }
 
-/// A span of time in the unit that a person would choose.
+/// Formats a span of time in the unit that a person would choose.
 fn took(seconds: f64) -> String {
     match seconds {
         ..1.0 => format!("{:.0} ms", seconds * 1_000.0),
@@ -125,7 +125,7 @@ fn took(seconds: f64) -> String {
     }
 }
 
-/// Text that the API's description holds for people: what stands in backticks is code.
+/// Renders text of the API's description for people: text in backticks is code.
 fn prose(text: &str) -> Value {
     let mut html = String::with_capacity(text.len() + 32);
     let mut rest = text;
@@ -138,36 +138,36 @@ fn prose(text: &str) -> Value {
     Value::from_safe_string(html)
 }
 
-/// What stands before the first pair of backticks, in it and after it.
+/// Splits a text into what is before, within and after the first pair of backticks.
 fn first_code(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('`')?;
     let (code, after) = rest.split_once('`')?;
     Some((before, code, after))
 }
 
-/// A page as it is sent. Nobody keeps a copy of it.
+/// Returns the response with a page. No copy of it is kept.
 pub(super) fn answer(html: impl IntoResponse) -> Response {
     (HEADERS, [(CACHE_CONTROL, "no-store")], html).into_response()
 }
 
-/// A page in the making.
+/// A page being built.
 pub(super) struct Page {
     pub(super) template: &'static str,
     pub(super) title: &'static str,
-    /// Where in the dashboard it stands; empty outside of it.
+    /// Its place in the dashboard; empty outside of it.
     pub(super) place: &'static str,
-    /// In this order; they share what they name.
+    /// In this order, since they share their global names.
     pub(super) scripts: Vec<&'static str>,
-    /// A style beside the one of all pages.
+    /// An additional style besides that of all pages.
     pub(super) style: Option<&'static str>,
-    /// The one origin beside our own that its images may come from.
+    /// The only other origin that its images may come from.
     pub(super) images: Option<String>,
-    /// Who looks, in the dashboard.
+    /// The visitor, in the dashboard.
     pub(super) visitor: Value,
 }
 
 impl Page {
-    /// A page of nobody in particular.
+    /// Creates a page without a visitor.
     pub(super) fn open(template: &'static str, title: &'static str) -> Self {
         Self {
             template,
@@ -180,25 +180,25 @@ impl Page {
         }
     }
 
-    /// The same with one script more.
+    /// Adds a script.
     pub(super) fn with_script(mut self, script: &'static str) -> Self {
         self.scripts.push(script);
         self
     }
 
-    /// The same with a style of its own.
+    /// Sets a style of its own.
     pub(super) fn with_style(mut self, style: &'static str) -> Self {
         self.style = Some(style);
         self
     }
 
-    /// The same with images of one more origin.
+    /// Allows images from another origin.
     pub(super) fn with_images_of(mut self, origin: &str) -> Self {
         self.images = Some(origin.to_owned());
         self
     }
 
-    /// The page with what it shows.
+    /// Renders the page with its content.
     pub(super) fn show(self, shown: Value) -> Result<Response, HttpError> {
         let policy = self.images.as_ref().map(|origin| {
             let images = format!("img-src 'self' {origin};");

@@ -1,7 +1,7 @@
 //! Pages for persons: `/docs` for all, and `/dashboard` for an organization's staff.
 //!
-//! They are rendered here and need nothing from elsewhere: styles and scripts lie in `assets/` and
-//! are part of the program. What a person does on them goes to `command-api`.
+//! They are rendered here and need nothing from elsewhere: styles and scripts are in `assets/` and
+//! part of the program. A person's actions on them go to `command-api`.
 
 mod address;
 mod amounts;
@@ -31,7 +31,7 @@ use axum::routing::get;
 
 use crate::state::State;
 
-/// Runs, or deliveries, that a page counts at most; it says where there are more.
+/// Maximum number of runs, or deliveries, that a page counts. It says if there are more.
 const COUNTED: i64 = 100_000;
 
 pub(crate) fn router() -> Router<State> {

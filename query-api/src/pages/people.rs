@@ -1,5 +1,5 @@
-//! `GET /dashboard/people`: the organization's people; `GET /dashboard/invite`: where whoever was
-//! invited accepts.
+//! `GET /dashboard/people`: the organization's people; `GET /dashboard/invite`: where invited
+//! persons accept.
 
 use access::PeopleError;
 use axum::extract::State as AppState;
@@ -11,7 +11,7 @@ use super::frame::{Page, shown};
 use super::visit::{Instead, Visit};
 use crate::state::State;
 
-/// The people are read from the log: few, asked for rarely, and never behind what was just done.
+/// The people are read from the log: few, rarely requested, and never behind the last change.
 pub(super) async fn list_people(
     visit: Visit,
     AppState(state): AppState<State>,
@@ -31,7 +31,7 @@ fn from_log(error: PeopleError) -> HttpError {
     HttpError::unavailable("the event log does not answer; try again in a moment").with_cause(error)
 }
 
-/// What is invited to stands behind the address' `#`, which only the page's script sees.
+/// The invitation is after the address' `#`, which only the page's script sees.
 pub(super) async fn show_invite() -> Result<Response, Instead> {
     let page = Page::open("invite.html", "Invite").with_script("dashboard.js");
     Ok(page.show(context! {})?)

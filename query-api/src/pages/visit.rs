@@ -1,4 +1,4 @@
-//! Who looks at a page of the dashboard.
+//! The visitor of a page of the dashboard.
 
 use access::Staff;
 use axum::extract::FromRequestParts;
@@ -20,18 +20,18 @@ use crate::reading::Models;
 use crate::search::Counts;
 use crate::state::State;
 
-/// Where whoever is not signed in is sent.
+/// Where visitors who are not signed in are sent.
 const SIGN_IN: &str = "/dashboard/sign-in";
 
-/// A visit by a person of an organization's staff. Whoever is not signed in is sent to where they
-/// can do so, and from there back.
+/// A visit by a person of an organization's staff. Visitors who are not signed in are sent to the
+/// sign-in page, and from there back.
 pub(super) struct Visit {
     pub(super) staff: Staff,
     models: Models,
     position: Option<String>,
 }
 
-/// A page that is not shown: an answer in its stead.
+/// A response instead of a page.
 pub(super) struct Instead(Response);
 
 impl IntoResponse for Instead {
@@ -40,7 +40,7 @@ impl IntoResponse for Instead {
     }
 }
 
-/// What goes wrong is told as a page, too.
+/// Errors are shown as pages too.
 impl From<HttpError> for Instead {
     fn from(error: HttpError) -> Self {
         let page = Page::open("message.html", "Waypost");
@@ -81,7 +81,7 @@ impl FromRequestParts<State> for Visit {
     }
 }
 
-/// The way to sign in, and from there to the page that was asked for.
+/// Returns the address of the sign-in page that leads back to the requested page.
 fn sign_in_for(page: &Uri) -> String {
     format!("{SIGN_IN}?next={}", encoded(page.path()))
 }
@@ -93,23 +93,23 @@ struct Organization {
 }
 
 impl Visit {
-    /// Whose data is shown.
+    /// The organization whose data is shown.
     pub(super) fn org(&self) -> &OrgId {
         &self.staff.org
     }
 
-    /// The read models, once they have reached what the page before has done.
+    /// Returns the read models once they have reached the changes of the previous page.
     pub(super) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
         let after = self.position.as_deref();
         self.models.reached_after(after, projections).await
     }
 
-    /// How many records were found before.
+    /// The cached record counts.
     pub(super) fn counts(&self) -> &Counts {
         self.models.counts()
     }
 
-    /// A page at a place of the dashboard.
+    /// Creates a page at a place of the dashboard.
     pub(super) async fn page(
         &self,
         template: &'static str,
@@ -154,7 +154,7 @@ async fn find_organizations(
     .await
 }
 
-/// What a person is called.
+/// Returns the name of a person.
 pub(super) async fn find_name(
     account: AccountId,
     models: &PgPool,

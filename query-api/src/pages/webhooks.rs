@@ -1,4 +1,4 @@
-//! `GET /dashboard/webhooks`, `GET /dashboard/webhooks/{id}`: endpoints and what was sent to them.
+//! `GET /dashboard/webhooks`, `GET /dashboard/webhooks/{id}`: endpoints and their deliveries.
 
 use axum::extract::State as AppState;
 use axum::http::Uri;
@@ -18,7 +18,7 @@ use crate::webhooks::{
     no_webhook,
 };
 
-/// What deliveries can be.
+/// The statuses of deliveries.
 const STATUSES: [&str; 3] = ["FAILED", "PENDING", "SUCCEEDED"];
 
 pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, Instead> {
@@ -60,7 +60,7 @@ pub(super) async fn show_webhook(
         None => find_deliveries_in(visit.org(), &id, status, &part, models).await?,
     };
     let next = part.next_link(&uri, &mut deliveries);
-    // Attempts are kept as JSON text, which only a JSON reader understands.
+    // Attempts are stored as JSON text, which only a JSON parser understands.
     let deliveries = serde_json::to_value(&deliveries).map_err(HttpError::internal)?;
     let page = visit.page("webhook.html", "Webhook", "webhooks").await?;
     let page = page.with_script("webhooks.js");

@@ -1,10 +1,10 @@
-//! Places in a list, as clients carry them.
+//! Positions in a list, as encoded for clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 
-/// What a list is ordered by.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sorted {
     Created,
@@ -13,8 +13,8 @@ pub(crate) enum Sorted {
     Grouped(Grouping),
 }
 
-/// A field by which a list is ordered in groups: items of the same value stand together, newest
-/// first. The other way round, all of that order is turned round.
+/// A field by which a list is ordered in groups: items of the same value are adjacent, newest
+/// first. Descending order reverses all of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Grouping {
     Email,
@@ -24,31 +24,31 @@ pub(crate) enum Grouping {
     State,
 }
 
-/// What an item of a list is ordered by, with its value.
+/// The sort key of an item of a list, with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SortKey {
-    /// When the item came to be.
+    /// The creation time of the item.
     Created(DateTime<Utc>),
-    /// The beginning of its name, as lists compare it.
+    /// The beginning of its name, as compared by lists.
     Name(String),
     Amount(i64),
-    /// The beginning of its value, as lists compare it, and when the item came to be.
+    /// The beginning of its value, as compared by lists, and the creation time of the item.
     Grouped(Grouping, String, DateTime<Utc>),
 }
 
-/// The place after an item of a list that is ordered by something, then by id.
+/// The position after an item of a list that is ordered by a key, then by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     /// The number of the page that begins here.
     pub(crate) page: i64,
-    /// What the item is ordered by.
+    /// The sort key of the item.
     pub(crate) sort_key: SortKey,
     /// The item's id.
     pub(crate) id: String,
 }
 
 impl SortKey {
-    /// What the list is ordered by that has this key.
+    /// Returns the order of the list that has this key.
     pub(crate) fn sorted(&self) -> Sorted {
         match self {
             Self::Created(_) => Sorted::Created,
@@ -60,7 +60,7 @@ impl SortKey {
 }
 
 impl Grouping {
-    /// What cursors call each.
+    /// The letter of each in cursors.
     const LETTERS: [(&str, Self); 5] = [
         ("e", Self::Email),
         ("o", Self::Number),
@@ -83,13 +83,13 @@ impl Grouping {
 }
 
 impl Cursor {
-    /// The cursor as text that stands in an address as it is.
+    /// Encodes the cursor as text that needs no escaping in an address.
     pub(crate) fn encode(&self) -> String {
         let (page, id) = (self.page, &self.id);
         URL_SAFE_NO_PAD.encode(match &self.sort_key {
             SortKey::Created(at) => format!("{page}/{}/{id}", at.timestamp_micros()),
             SortKey::Amount(amount) => format!("{page}/a{amount}/{id}"),
-            // Both may hold anything, so that the first says how long it is.
+            // Both may contain anything, so that the length of the first is included.
             SortKey::Name(name) => format!("{page}/n{}/{name}{id}", name.len()),
             SortKey::Grouped(grouping, value, at) => format!(
                 "{page}/{}{}/{}/{value}{id}",
@@ -100,10 +100,10 @@ impl Cursor {
         })
     }
 
-    /// Reads what [`Self::encode`] wrote.
+    /// Decodes the output of [`Self::encode`].
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        // Postgres takes texts without U+0000 only, and has none with it.
+        // Postgres only accepts texts without U+0000, so that no id or name contains it.
         let mut parts = text.splitn(3, '/').filter(|_| !text.contains('\0'));
         let page = parts.next()?.parse().ok().filter(|page| *page > 0)?;
         let (told_key, rest) = (parts.next()?, parts.next()?);

@@ -1,16 +1,16 @@
 //! Pages of lists of any length, each at the cost of the first.
 
 /// Finds a page of `$row`s of a table, newest first and then by id: those within a condition on
-/// `$1`, the organization, `$2`, what the list belongs to, and `$3`, the state that it is of; the
-/// latter two empty for none. `$total` says which counters the list's total is the sum of. Every
-/// row carries that total. Where blocks and counters know a state by another name than `$3`, `$key`
-/// is that name, and `$counters` the table of which `$total` speaks.
+/// `$1`, the organization, `$2`, the parent of the list, and `$3`, its state. The latter two are
+/// empty for none. `$total` selects the counters whose sum is the list's total. Every row has that
+/// total. If blocks and counters know a state by another name than `$3`, `$key` is that name, and
+/// `$counters` is the table that `$total` refers to.
 ///
 /// The list's blocks, counted by the projection in the same snapshot, lead from a number to the
-/// block that the page begins in, so that no more than a block is passed over, in an index alone.
-/// A cursor leads to the page itself. Rows that came to be at one moment are read apart from the
-/// rest, so that each part is one stretch of the index, however many these are. Fixed limits tell
-/// the planner how few rows there will be: else it would plan anew for every request.
+/// block in which the page begins, so that no more than a block is skipped, in an index only. A
+/// cursor leads to the page itself. Rows with the same creation time are read separately from the
+/// rest, so that each part is one range of the index, however many these are. Fixed limits show the
+/// planner how few rows there will be: otherwise it would plan again for every request.
 macro_rules! find_page {
     ($row:ident from $table:literal by $id:literal: $columns:literal within $within:literal,
      total $total:literal, ($org:expr, $parent:expr, $state:expr), $page:expr) => {

@@ -1,41 +1,41 @@
-//! Where the row of a number stands in several lists that are shown as one.
+//! Finds the row of a given number in several lists that are shown as one.
 
 use chrono::{DateTime, Utc};
 
-/// Where a row stands in its list: microseconds by which it is older than 1970, so that the newest
-/// come first, and its id.
+/// The position of a row in its list: the microseconds by which it is older than 1970, so that the
+/// newest come first, and its id.
 pub(crate) type Key = (i64, String);
 
-/// The moment that so many microseconds older than 1970 is; there is none before the first row and
-/// behind the last.
+/// Returns the time that is the given number of microseconds older than 1970; `None` before the
+/// first row and after the last.
 pub(crate) fn time(age: i64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(age.checked_neg()?)
 }
 
-/// A block of neighbours of one of the lists.
+/// A block of adjacent rows of one of the lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Which list's it is, by its number from 0.
+    /// The number of its list, from 0.
     pub(crate) list: usize,
     /// Where it begins. It ends where the list's next one begins.
     pub(crate) key: Key,
-    /// How many rows it has: at least one.
+    /// Its number of rows, at least one.
     pub(crate) count: i64,
 }
 
-/// What is left of the lists to look for the row in.
+/// The part of the lists in which the row is searched.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// Of each list, where its rows begin that may come before the one looked for.
+    /// For each list, the start of its rows that may come before the searched one.
     pub(crate) from: Vec<Key>,
-    /// The row looked for comes before this.
+    /// The searched row comes before this.
     pub(crate) until: Key,
-    /// Of each list, how many rows come before its beginning.
+    /// For each list, how many rows come before its start.
     before: Vec<i64>,
 }
 
 impl Window {
-    /// All rows of so many lists.
+    /// All rows of the given number of lists.
     pub(crate) fn whole(lists: usize) -> Self {
         Self {
             from: vec![(i64::MIN, String::new()); lists],
@@ -44,24 +44,24 @@ impl Window {
         }
     }
 
-    /// How many rows of all lists come before their beginnings.
+    /// Returns how many rows of all lists come before their starts.
     pub(crate) fn before(&self) -> i64 {
         self.before.iter().sum()
     }
 
-    /// Narrows the window to some blocks about the row before which `wanted` others come. There must
-    /// be one. `blocks` are those of all lists that begin in the window, in the order of their keys.
+    /// Narrows the window to some blocks around the row that `wanted` others precede. There must be
+    /// one. `blocks` are those of all lists that begin in the window, in the order of their keys.
     pub(crate) fn narrow(&mut self, blocks: &[Block], wanted: i64) {
         let until = self.end(blocks, wanted);
-        // At most so many rows come before the next block.
+        // At most this many rows come before the next block.
         let mut passed = self.before();
         let mut held = vec![0; self.from.len()];
         for block in blocks {
             if passed > wanted {
                 break;
             }
-            // The row comes at or after this block's beginning: what the list held before, does not
-            // matter any more.
+            // The row is at or after this block's beginning, so that the list's earlier rows no
+            // longer matter.
             let list = block.list;
             self.before[list] += std::mem::replace(&mut held[list], block.count);
             self.from[list].clone_from(&block.key);
@@ -70,7 +70,7 @@ impl Window {
         self.until = until;
     }
 
-    /// The first end of a block up to which more than `wanted` rows have ended.
+    /// Returns the first end of a block up to which more than `wanted` rows have ended.
     fn end(&self, blocks: &[Block], wanted: i64) -> Key {
         let mut behind = vec![&self.until; self.from.len()];
         let mut ends = Vec::with_capacity(blocks.len());
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// A row's list, and how many levels of blocks it begins.
+    /// A row's list, and the number of levels of blocks that it begins.
     type Row = (usize, usize);
 
     const LISTS: usize = 4;
@@ -106,7 +106,7 @@ mod tests {
         )
     }
 
-    /// The blocks of a level that begin in the window; the place of a row is where it stands in
+    /// Returns the blocks of a level that begin in the window. The place of a row is its index in
     /// `rows`.
     fn blocks(rows: &[Row], level: usize, window: &Window) -> Vec<Block> {
         let mut open: Vec<Option<Block>> = vec![None; LISTS];

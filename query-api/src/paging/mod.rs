@@ -1,8 +1,8 @@
-//! Lists: which part is asked for, and the envelope that it comes in.
+//! Lists: the requested part, and the envelope of its response.
 //!
-//! A list is ordered newest first, then by id, where nothing else is asked for. A page is found by
-//! its number, or by the cursor that the page before it gave; either costs the same however far
-//! down the list it is.
+//! A list is ordered newest first, then by id, unless another order is requested. A page is found
+//! by its number, or by the cursor that the previous page returned. Both cost the same at any depth
+//! of the list.
 
 mod cursor;
 mod find;
@@ -22,13 +22,13 @@ pub(crate) use self::find::find_page;
 pub(crate) use self::merged::{Block, Window, time};
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
-/// How many items a page has unless something else is asked for.
+/// Items per page by default.
 pub(crate) const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: i64 = 100;
-/// Past the end of any list, and far from where sums with it leave the range of a bigint.
+/// Past the end of any list, and far from where sums with it exceed the range of a bigint.
 const MAX_OFFSET: i64 = 1 << 60;
 
-/// The part of a list that is asked for.
+/// The requested part of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
     number: i64,
@@ -38,11 +38,11 @@ pub(crate) struct Page {
 
 /// An item of a list.
 pub(crate) trait Listed: Serialize {
-    /// When it came to be, by which lists are ordered.
+    /// The time of its creation, by which lists are ordered.
     fn created_at(&self) -> DateTime<Utc>;
     /// Its id, by which lists are ordered next.
     fn id(&self) -> &str;
-    /// Its key in a list that may be ordered by something else.
+    /// Its key in a list that may have another order.
     fn sort_key(&self) -> SortKey {
         SortKey::Created(self.created_at())
     }
@@ -57,13 +57,13 @@ struct Envelope<T> {
 }
 
 impl Page {
-    /// The page that a request asks for of a list that is ordered newest first.
+    /// Returns the page that a request asks for of a list that is ordered newest first.
     pub(crate) fn asked_for(parameters: &Parameters) -> Result<Self, HttpError> {
         Self::asked_in(parameters, Sorted::Created, DEFAULT_LIMIT)
     }
 
-    /// The page that a request asks for of a list in some order, of so many items unless it says
-    /// otherwise.
+    /// Returns the page that a request asks for of a list in some order, with `limit` items unless
+    /// the request names another number.
     pub(crate) fn asked_in(
         parameters: &Parameters,
         sorted: Sorted,
@@ -100,8 +100,8 @@ impl Page {
         })
     }
 
-    /// Where the page begins: items of this time or earlier, those of this time only if their id
-    /// comes later than [`Self::after_id`]. Null for a page that is found by its number.
+    /// The start of the page: items of this time or earlier, those of this time only if their id is
+    /// later than [`Self::after_id`]. `None` for a page that is found by its number.
     pub(crate) fn after_time(&self) -> Option<DateTime<Utc>> {
         match self.cursor.as_ref()?.sort_key {
             SortKey::Created(time) => Some(time),
@@ -109,8 +109,8 @@ impl Page {
         }
     }
 
-    /// The item behind which the page begins: its key and its id. None for a page that is found
-    /// by its number.
+    /// The item after which the page begins: its key and its id. `None` for a page that is found by
+    /// its number.
     pub(crate) fn after(&self) -> Option<(&SortKey, &str)> {
         let cursor = self.cursor.as_ref()?;
         Some((&cursor.sort_key, &cursor.id))
@@ -126,15 +126,15 @@ impl Page {
         self.cursor.as_ref().map_or("", |cursor| &cursor.id)
     }
 
-    /// The least id that the page's first item may have, where it has the time of
+    /// The smallest id that the page's first item may have, if it has the time of
     /// [`Self::after_time`].
     pub(crate) fn least_id(&self) -> String {
-        // The least text of all that come behind the cursor's.
+        // The smallest text after the cursor's id.
         let behind = |cursor: &Cursor| format!("{}\u{1}", cursor.id);
         self.cursor.as_ref().map(behind).unwrap_or_default()
     }
 
-    /// How many items to leave out from there.
+    /// The number of items to skip from there.
     pub(crate) fn offset(&self) -> i64 {
         match self.cursor {
             None => (self.number - 1).saturating_mul(self.limit).min(MAX_OFFSET),
@@ -142,12 +142,12 @@ impl Page {
         }
     }
 
-    /// How many items to fetch: one more than are shown, to see whether there is a next page.
+    /// The number of items to fetch: one more than are shown, to see whether there is a next page.
     pub(crate) fn fetched(&self) -> i64 {
         self.limit + 1
     }
 
-    /// The address of the next page, if there is one. The item that shows it is taken away.
+    /// Returns the address of the next page, if there is one. Removes the item that shows it.
     pub(crate) fn next_link<T: Listed>(&self, uri: &Uri, data: &mut Vec<T>) -> Option<String> {
         let shown = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let goes_on = data.len() > shown;
@@ -156,7 +156,7 @@ impl Page {
         last.map(|last| self.link_behind(uri, last))
     }
 
-    /// The address of what comes behind an item of this page.
+    /// Returns the address of the items after an item of this page.
     pub(crate) fn link_behind<T: Listed>(&self, uri: &Uri, last: &T) -> String {
         let next = Cursor {
             page: self.number.saturating_add(1),
@@ -166,8 +166,8 @@ impl Page {
         next_address(uri, &next)
     }
 
-    /// What the whole list has. Where a page is empty it is counted a moment after the page was
-    /// read; the list ended before the page then.
+    /// Returns the size of the whole list. If a page is empty, the count is slightly newer than the
+    /// page, but the list ended before the page when it was read.
     fn total(&self, is_empty: bool, counted: i64) -> i64 {
         match &self.cursor {
             None if is_empty => counted.min(self.offset()),
@@ -175,7 +175,7 @@ impl Page {
         }
     }
 
-    /// The page as an answer: the items that were fetched, of `total` in the whole list.
+    /// Returns a response with the page: the fetched items, of `total` in the whole list.
     pub(crate) fn answer<T: Listed>(&self, uri: &Uri, mut data: Vec<T>, total: i64) -> Response {
         let total = self.total(data.is_empty(), total);
         let next = self.next_link(uri, &mut data);
@@ -195,7 +195,7 @@ impl Page {
     }
 }
 
-/// The address of the next page: this one's, but for its place in the list.
+/// Returns the address of the next page: this one's, except for its place in the list.
 fn next_address(uri: &Uri, next: &Cursor) -> String {
     let mut address = format!("{}?", uri.path());
     let kept = uri.query().unwrap_or_default().split('&').filter(|part| {

@@ -16,7 +16,7 @@ impl Parameters {
             .map_err(|_| HttpError::bad_request("the query string cannot be read"))
     }
 
-    /// The one value of a parameter, where it is given.
+    /// Returns the only value of a parameter, if it is given.
     pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, HttpError> {
         let mut values = self.0.iter().filter(|(given, _)| given == name);
         let first = values.next().map(|(_, value)| value.as_str());
@@ -28,7 +28,7 @@ impl Parameters {
         Ok(first)
     }
 
-    /// The whole number, 1 or more, that a parameter gives.
+    /// Returns the whole number, 1 or more, that a parameter gives.
     pub(crate) fn count(&self, name: &str, default: i64) -> Result<i64, HttpError> {
         let Some(text) = self.one(name)? else {
             return Ok(default);
@@ -50,13 +50,13 @@ impl Parameters {
     }
 }
 
-/// The time that a parameter's text gives. An unescaped `+` of an offset arrives as a space.
+/// Parses a parameter's text as a time. An unescaped `+` of an offset arrives as a space.
 pub(crate) fn time_of(text: &str) -> Option<DateTime<Utc>> {
     let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+")).ok()?;
     Some(time.to_utc())
 }
 
-/// Says what is wrong with a parameter.
+/// Returns the error for an invalid parameter.
 pub(crate) fn wrong(name: &str, reason: &str) -> HttpError {
     HttpError::bad_request(format!("{name}: {reason}"))
 }

@@ -1,4 +1,4 @@
-//! Hears from the projector how far the projections are.
+//! Receives the positions of the projections from the projector.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Checkpoint, Database, Observed, Projection};
 
-/// How often a database that is away, or not migrated yet, is tried again at least.
+/// Maximum interval at which an unavailable, or not yet migrated, database is tried again.
 const AWAY_POLL: Duration = Duration::from_millis(200);
 
-/// Keeps what is known by what the projector tells, and reads it where that is not enough.
+/// Updates the known state from the projector's notifications, and reads it if they do not suffice.
 pub(super) struct Follower {
     pool: PgPool,
     poll: Duration,
     known: watch::Sender<Observed>,
     listener: Option<PgListener>,
-    /// When the checkpoints were read, where what was told since then is all that has changed.
+    /// When the checkpoints were read, if the notifications since then cover all changes.
     read_at: Option<Instant>,
 }
 
@@ -34,10 +34,10 @@ impl Follower {
         }
     }
 
-    /// Keeps it until nobody wants to know it any more.
+    /// Updates the state until all receivers are dropped.
     pub(super) async fn run(mut self) {
         while !self.known.is_closed() {
-            // First listen, then read: what changes in between is heard of.
+            // Listen first, then read, so that changes in between are received.
             if self.listener.is_none() {
                 self.read_at = None;
                 self.listener = self.listen().await.ok();
@@ -62,7 +62,7 @@ impl Follower {
         }
     }
 
-    /// Returns when the projector has moved on, or it is time to look whether it has.
+    /// Returns when the projector has advanced, or it is time to check whether it has.
     async fn hear(&mut self, poll: Duration) {
         let Some(listener) = &mut self.listener else {
             return sleep(poll).await;
@@ -97,13 +97,13 @@ impl Follower {
     async fn listen(&self) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.listen(CHANNEL).await?;
-        // The loss of the connection is heard of at once, and not when there is another one.
+        // The loss of the connection is reported immediately, instead of once there is another one.
         listener.eager_reconnect(false);
         Ok(listener)
     }
 
-    /// A server that went down may have lost its last moments: how far the projections were is not
-    /// how far they are.
+    /// Forgets the positions. A server that went down may have lost its last changes, so that they
+    /// may no longer be true.
     fn forget(&self) {
         let unknown = [None; Projection::ALL.len()];
         self.known.send_modify(|known| known.checkpoints = unknown);

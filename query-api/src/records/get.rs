@@ -13,21 +13,21 @@ use super::percent::Percent;
 use crate::progress::Projection;
 use crate::reading::{Reading, ResourceId};
 
-/// Who ordered.
+/// The client of an order.
 #[derive(Debug, Serialize)]
 struct OrderClient {
     name: Option<String>,
     email: Option<String>,
 }
 
-/// What was ordered.
+/// The product of an order.
 #[derive(Debug, Serialize)]
 struct OrderProduct {
     name: Option<String>,
 }
 
-/// States a kind's fields with their columns once, in the order of the answer; then the objects
-/// within it.
+/// Declares a kind's fields with their columns once, in the order of the response, followed by the
+/// objects within it.
 macro_rules! record {
     ($(#[$doc:meta])* $get:ident answers $record:ident from $table:literal in $projection:ident {
         $($field:ident: $type:ty = $column:literal),+ $(,)?

@@ -1,8 +1,8 @@
-//! Numbers of percent.
+//! Percentages.
 
 use serde::{Serialize, Serializer};
 
-/// A number from 0 to 100, which reads without decimals where it has none: as it was written.
+/// A number from 0 to 100, serialized without decimals if it has none: as it was written.
 #[derive(Clone, Copy, Debug, sqlx::Type)]
 #[sqlx(transparent)]
 pub(super) struct Percent(f64);

@@ -19,7 +19,7 @@ pub(super) async fn get_run(
     run.map(Json).ok_or_else(no_run)
 }
 
-/// 404.
+/// Returns a 404 error.
 pub(crate) fn no_run() -> HttpError {
     HttpError::not_found("run not found")
 }

@@ -21,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) ended_at: Option<DateTime<Utc>>,
     pub(crate) error: Option<String>,
     pub(crate) steps: Json<Box<RawValue>>,
-    /// How many runs the list has that this one was found in.
+    /// The number of runs in the list in which this one was found.
     #[serde(skip)]
     pub(crate) total: i64,
 }

@@ -1,4 +1,4 @@
-//! What a list is asked for beyond its page: `q`, `sort` and filters.
+//! The parameters of a list beyond its page: `q`, `sort` and filters.
 
 use service::HttpError;
 
@@ -6,24 +6,24 @@ use super::filter::Filter;
 use super::kind::Kind;
 use crate::paging::{Parameters, Sorted, wrong};
 
-/// The longest text that is looked for: more than any name has.
+/// Maximum length of a search text: more than any name has.
 const MAX_TEXT: usize = 200;
 
-/// What is looked for, in which order.
+/// A search and its order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Search {
     /// A part of a name, an e-mail address or a number.
     pub(crate) text: Option<String>,
-    /// Which records are listed, by their time and their fields.
+    /// The filter of the records by their time and fields.
     pub(crate) filter: Filter,
-    /// What the list is ordered by.
+    /// The order of the list.
     pub(crate) by: Sorted,
     /// Whether the greatest come first.
     pub(crate) descending: bool,
 }
 
 impl Search {
-    /// What a request looks for among records of a kind.
+    /// Returns the search that a request asks for among records of a kind.
     pub(crate) fn asked_for(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
         let sort = parameters.one("sort")?.unwrap_or("-createdAt");
         let (name, descending) = match sort.strip_prefix('-') {
@@ -40,14 +40,14 @@ impl Search {
         })
     }
 
-    /// Whether this is the list as it always is: all of it, newest first.
+    /// Whether this is the default list: all of it, newest first.
     pub(crate) fn is_plain(&self) -> bool {
         let is_all = self.text.is_none() && self.filter.is_empty();
         is_all && self.by == Sorted::Created && self.descending
     }
 }
 
-/// A text as `LIKE` takes it: itself, anywhere.
+/// Returns the `LIKE` pattern that finds a text anywhere.
 pub(crate) fn anywhere(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     pattern.push('%');
@@ -61,12 +61,12 @@ pub(crate) fn anywhere(text: &str) -> String {
     pattern
 }
 
-/// The text that is looked for; none where it is blank, as a form that was left empty sends it.
+/// Returns the search text; `None` if it is blank, as sent by an empty form.
 pub(crate) fn asked_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
     asked_words(parameters, "q")
 }
 
-/// The words that a parameter gives; none where it is blank.
+/// Returns the words that a parameter gives; `None` if it is blank.
 pub(crate) fn asked_words(
     parameters: &Parameters,
     name: &str,

@@ -1,8 +1,8 @@
-//! What is known of searches: how many records were found, for as long as none of them changes, and
-//! by which part of a text they are looked up.
+//! Cached knowledge about searches: how many records were found, until one of them changes, and the
+//! part by which a text is looked up.
 //!
-//! What is counted exactly and matches much takes long to count. Whoever looks through pages of it
-//! asks for the same number again and again.
+//! Large results take long to count exactly. A client that goes through their pages requests the
+//! same count again and again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,10 +15,10 @@ use sqlx::PgPool;
 use super::filter::Filter;
 use super::rarest::Part;
 
-/// Numbers, and parts of texts, that are kept; with one more all are forgotten.
+/// Maximum number of cached counts, and of parts of texts. One more clears all of them.
 const KEPT: usize = 10_000;
 
-/// What was found and counted.
+/// A search that was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Counted {
     pub(super) org: OrgId,
@@ -29,15 +29,15 @@ pub(super) struct Counted {
     pub(super) at_most: Option<i64>,
 }
 
-/// What names a state of an organization's records of a kind: the projection notes the change by
-/// which it came about, in the transaction that makes it.
+/// Identifies a state of an organization's records of a kind: the projection saves the change that
+/// led to it, in the transaction that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     sequence: i64,
     changed_at: DateTime<Utc>,
 }
 
-/// A text that is looked for among an organization's records of a kind.
+/// A search text among an organization's records of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Text {
     pub(super) org: OrgId,
@@ -45,20 +45,20 @@ pub(super) struct Text {
     pub(super) sought: String,
 }
 
-/// What is known; clones share it.
+/// The cache. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts(Arc<Mutex<CountCache>>);
 
 #[derive(Debug, Default)]
 struct CountCache {
     counts: HashMap<Counted, (Version, i64)>,
-    /// The rarest part of each text. It may be another one by now, and the search a slower one; what
-    /// it finds is the same.
+    /// The rarest part of each text. It may be outdated, which can make the search slower, but does
+    /// not change its results.
     parts: HashMap<Text, Part>,
 }
 
 impl Counts {
-    /// The number, if nothing has changed since it was counted.
+    /// Returns the count, if nothing has changed since.
     pub(super) fn known(&self, counted: &Counted, version: Version) -> Option<i64> {
         let known = self.lock();
         let (of, count) = known.counts.get(counted)?;
@@ -69,7 +69,7 @@ impl Counts {
         insert(&mut self.lock().counts, counted, (version, count));
     }
 
-    /// The rarest part of a text, where it is known.
+    /// Returns the rarest part of a text, if it is known.
     pub(super) fn part(&self, text: &Text) -> Option<Part> {
         self.lock().parts.get(text).cloned()
     }
@@ -83,7 +83,7 @@ impl Counts {
     }
 }
 
-/// Keeps one more; where there are too many, it alone.
+/// Adds an entry. If there are too many, the others are removed.
 fn insert<K: Eq + Hash, V>(known: &mut HashMap<K, V>, key: K, value: V) {
     if known.len() >= KEPT {
         known.clear();
@@ -100,7 +100,7 @@ impl Version {
         })
     }
 
-    /// The version of what can be read now; `None` where nothing has been noted.
+    /// Returns the version of the current state; `None` if no change has been saved.
     pub(super) async fn now(
         org: &OrgId,
         kind: &str,

@@ -1,4 +1,4 @@
-//! Which records a list holds: by when they came to be, and by what is in their fields.
+//! Filters of lists: by creation time, and by the content of fields.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound as _, TimeDelta, Utc};
 use service::HttpError;
@@ -8,19 +8,19 @@ use super::asked::asked_words;
 use super::kind::{Field, Holds, Kind, is_known_by_key};
 use crate::paging::{Grouping, Parameters, time_of, wrong};
 
-/// What of a kind's records is listed; all of them where nothing is said.
+/// A filter of a kind's records. Without any restriction it lists all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Filter {
-    /// Those that came to be at this moment or later.
+    /// Records created at this time or later.
     pub(super) from: Option<DateTime<Utc>>,
-    /// Those that came to be earlier than this.
+    /// Records created earlier than this.
     pub(super) before: Option<DateTime<Utc>>,
-    /// Those whose field has this value.
+    /// Records whose field has this value.
     pub(super) values: Vec<(Grouping, String)>,
 }
 
 impl Filter {
-    /// What a request filters by, of what a kind has.
+    /// Returns the filter that a request asks for, among the fields of a kind.
     pub(super) fn asked_for(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
         let (from, before) = (
             asked_time(parameters, "createdFrom")?,
@@ -49,12 +49,12 @@ impl Filter {
         self.from.is_none() && self.before.is_none() && self.values.is_empty()
     }
 
-    /// Whether only records of some time are listed.
+    /// Whether the list is restricted to a span of creation times.
     pub(super) fn has_span(&self) -> bool {
         self.from.is_some() || self.before.is_some()
     }
 
-    /// What has the same values and is from before the span, and from after it.
+    /// Returns filters for the same values before the span, and after it.
     pub(super) fn outside(&self) -> impl Iterator<Item = Self> {
         let earlier = self.from.map(|from| (None, Some(from)));
         let later = self.before.map(|before| (Some(before), None));
@@ -66,13 +66,13 @@ impl Filter {
         })
     }
 
-    /// The value that a field must have.
+    /// Returns the value that a field must have.
     pub(crate) fn value(&self, grouping: Grouping) -> Option<&str> {
         let found = self.values.iter().find(|(of, _)| *of == grouping);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The same in SQL, behind other conditions.
+    /// Appends the filter in SQL, after other conditions.
     pub(super) fn conditions(&self, query: &mut QueryBuilder<Postgres>, kind: &Kind) {
         if let Some(from) = self.from {
             query.push(" AND created_at >= ").push_bind(from);
@@ -89,7 +89,7 @@ impl Filter {
 }
 
 impl Field {
-    /// Says in SQL that the field has a value.
+    /// Appends the SQL condition that the field has a value.
     pub(super) fn is(&self, query: &mut QueryBuilder<Postgres>, value: &str) {
         query.push(" AND ").push(self.key).push(" = ");
         match self.holds {
@@ -105,7 +105,7 @@ impl Field {
             Holds::Text => {
                 query.push("lower(left(").push_bind(value.to_owned());
                 query.push(", 100))");
-                // Of longer ones the beginning alone says too little.
+                // For longer values the beginning alone is not enough.
                 if !is_known_by_key(value) {
                     query.push(" AND lower(").push(self.column);
                     query.push(") = lower(").push_bind(value.to_owned());
@@ -116,8 +116,8 @@ impl Field {
     }
 }
 
-/// The time that a parameter gives, or the beginning of a day in UTC; none where it is blank, as a
-/// form that was left empty sends it.
+/// Returns the time that a parameter gives, or the beginning of a day in UTC; `None` if it is
+/// blank, as sent by an empty form.
 fn asked_time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc>>, HttpError> {
     let text = parameters.one(name)?.unwrap_or_default().trim();
     if text.is_empty() {
@@ -133,13 +133,13 @@ fn asked_time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc
 
 fn beginning_of(text: &str) -> Option<DateTime<Utc>> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
-    // Neither years of more digits nor months of fewer.
+    // Rejects years with more digits and months with fewer.
     let day = day.filter(|day| text.len() == 10 && day.to_string() == text)?;
     Some(day.and_time(NaiveTime::MIN).and_utc())
 }
 
-/// The first whole microsecond that is not before a time. Postgres keeps no more, so that a record
-/// is before the one exactly where it is before the other.
+/// Rounds a time up to a whole microsecond. Postgres stores no finer times, so that a record is
+/// before the result exactly if it is before the time.
 fn whole_micros(time: DateTime<Utc>) -> DateTime<Utc> {
     let whole = time.trunc_subsecs(6);
     if whole < time {

@@ -1,4 +1,4 @@
-//! Records as they are found.
+//! Records found by a search.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row as _};
 
 use crate::paging::{Listed, SortKey, Sorted};
 
-/// A row that was found: a record, and what its list may be ordered by.
+/// A found row: a record, and the possible sort keys of its list.
 pub(super) struct Found<T> {
     record: T,
     text: Option<String>,
@@ -16,7 +16,7 @@ pub(super) struct Found<T> {
     id: String,
 }
 
-/// A record that was found, and where it stands in its list.
+/// A found record, and its position in the list.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Hit<T> {
@@ -29,11 +29,11 @@ pub(crate) struct Hit<T> {
     id: String,
 }
 
-/// A page of what was found.
+/// A page of the records found.
 #[derive(Debug)]
 pub(crate) struct Hits<T> {
     pub(crate) rows: Vec<Hit<T>>,
-    /// How many were found altogether.
+    /// The total number of records found.
     pub(crate) total: i64,
 }
 
@@ -46,7 +46,7 @@ impl<T> Hits<T> {
         }
     }
 
-    /// The same with the records as something else.
+    /// Converts the records.
     pub(crate) fn map<U>(self, map: impl Fn(T) -> U) -> Hits<U> {
         let rows = self.rows.into_iter().map(|hit| Hit {
             record: map(hit.record),

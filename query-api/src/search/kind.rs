@@ -1,53 +1,53 @@
-//! What each kind of record is searched, filtered and sorted by.
+//! The search, filters and orders of each kind of record.
 
 use crate::paging::{Grouping, Sorted};
 
-/// A kind of record as lists know it. All texts are SQL, over the columns of its table; those of
-/// `name`, `amount` and the fields' keys are what migrations 0012, 0028 and 0031 index, to the
-/// letter.
+/// A kind of record as lists use it. All texts are SQL, over the columns of its table. Those of
+/// `name`, `amount` and the fields' keys are, to the letter, what migrations 0012, 0028 and 0031
+/// index.
 #[derive(Debug)]
 pub(crate) struct Kind {
-    /// The table, which is what the kind is called too.
+    /// The table, which is also the name of the kind.
     pub(crate) table: &'static str,
-    /// What `sort=name` orders by.
+    /// The expression that `sort=name` orders by.
     pub(super) name: &'static str,
-    /// What `sort=amount` orders by, where there is an amount.
+    /// The expression that `sort=amount` orders by, if there is an amount.
     pub(super) amount: Option<&'static str>,
-    /// What else lists are sorted and filtered by.
+    /// Other fields that lists are sorted and filtered by.
     pub(super) fields: &'static [Field],
-    /// Whether the counters know how many records there are of each state.
+    /// Whether the counters count the records of each state.
     pub(super) counts_states: bool,
 }
 
-/// A field of which an index has each value's records together, newest first.
+/// A field whose index keeps each value's records together, newest first.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(super) grouping: Grouping,
     /// Its name as a parameter and for `sort`.
     pub(super) called: &'static str,
     pub(super) column: &'static str,
-    /// What the index holds of it.
+    /// The expression that the index contains.
     pub(super) key: &'static str,
     pub(super) holds: Holds,
-    /// Whether `field_totals` knows how many records have each value.
+    /// Whether `field_totals` counts the records of each value.
     pub(super) is_counted: bool,
 }
 
-/// What a field holds, by which its values are compared.
+/// The type of a field's content, which determines how values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// Free text, compared whatever its case. Only its beginning is indexed: an entry of a btree
-    /// must stay small.
+    /// Free text, compared regardless of its case. Only its beginning is indexed: an entry of a
+    /// btree must stay small.
     Text,
     /// One of few words.
     Word,
     Flag,
 }
 
-/// How many characters of a text its key has.
+/// The number of characters of a text in its key.
 const KEY_LENGTH: usize = 100;
 
-/// Whether a text's key alone says that a field has it; of longer ones it says too little.
+/// Whether a text's key is enough to identify it. That of a longer one is not.
 pub(super) fn is_known_by_key(text: &str) -> bool {
     text.chars().count() < KEY_LENGTH
 }
@@ -57,7 +57,7 @@ impl Kind {
         self.fields.iter().find(|field| field.grouping == grouping)
     }
 
-    /// What `sort` may be, each after a `-` too.
+    /// Returns the values of `sort`, each of which may also follow a `-`.
     pub(crate) fn sorts(&self) -> Vec<&'static str> {
         let amount = self.amount.map(|_| "amount");
         let fields = self.fields.iter().map(|field| field.called);
@@ -65,7 +65,7 @@ impl Kind {
         all.chain(fields).collect()
     }
 
-    /// What `sort` means by a word.
+    /// Returns the order that a word of `sort` means.
     pub(super) fn sorted(&self, word: &str) -> Option<Sorted> {
         match word {
             "createdAt" => Some(Sorted::Created),
@@ -78,8 +78,8 @@ impl Kind {
         }
     }
 
-    /// SQL for the values of a text field that an organization, `$1`, has: the first `$2` of them,
-    /// each found in the index from the one before, however many records have it.
+    /// Returns SQL for the values of a text field of an organization, `$1`: the first `$2` of them,
+    /// each found in the index from the previous one, however many records have it.
     pub(crate) fn values_of(&self, grouping: Grouping) -> Option<String> {
         let Field { column, key, .. } = self.field(grouping)?;
         let table = self.table;
@@ -103,8 +103,8 @@ impl Kind {
     }
 }
 
-/// A field of text. The key of one that is counted is a column of its own, so that Postgres counts
-/// in the index alone; the others' is the expression that migration 0028 indexes.
+/// A text field. The key of a counted one is a separate column, so that Postgres counts in the
+/// index only. The key of others is the expression that migration 0028 indexes.
 macro_rules! text {
     ($grouping:ident, $called:literal, $column:literal, counted) => {
         Field {

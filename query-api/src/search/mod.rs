@@ -1,8 +1,8 @@
 //! Lists of records that are searched, filtered or sorted.
 //!
-//! The statements are put together from the texts in [`kind`] alone; whatever a client gives is
-//! bound. They are planned anew each time: whether walking along an order or looking up what was
-//! asked for is quicker depends on the text.
+//! The statements are composed only of the texts in [`kind`], and clients' input is always bound.
+//! They are planned anew each time: whether scanning in order or looking up the matches is faster
+//! depends on the text.
 
 mod asked;
 mod counts;

@@ -1,4 +1,4 @@
-//! The order of a list in SQL, and what comes behind a place in it.
+//! The order of a list in SQL, and the rows after a position in it.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
@@ -7,28 +7,28 @@ use super::asked::Search;
 use super::kind::{Field, Holds, Kind};
 use crate::paging::{SortKey, Sorted};
 
-/// What a list is ordered by.
+/// The order of a list.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
     by: Sorted,
-    /// What that is in SQL.
+    /// Its expression in SQL.
     key: &'static str,
     descending: bool,
 }
 
-/// A stretch of a list.
+/// A range of a list.
 pub(super) enum Stretch<'a> {
     /// From its beginning.
     All,
-    /// Behind a place of a list that is ordered by this and then by id.
+    /// After a position in a list that is ordered by this and then by id.
     Behind(&'a SortKey, &'a str),
-    /// Behind an item, among those of its group.
+    /// After an item, within its group.
     InGroup(Member<'a>, DateTime<Utc>, &'a str),
-    /// The groups behind one.
+    /// The groups after one.
     BehindGroup(Member<'a>),
 }
 
-/// A value of a field, which a group has in common.
+/// The value of a field that a group has in common.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'a> {
     field: &'static Field,
@@ -50,7 +50,7 @@ impl Order {
         }
     }
 
-    /// What is read of a row to know its place.
+    /// Appends the columns that give a row's position.
     pub(super) fn push_place(self, query: &mut QueryBuilder<Postgres>) {
         let (text, amount) = match self.by {
             Sorted::Created => ("NULL", "NULL"),
@@ -61,7 +61,7 @@ impl Order {
         query.push(amount).push("::bigint AS place_amount");
     }
 
-    /// The order by its key, or by what a statement within calls it.
+    /// Appends the order by its key, or by the name that a subquery gives it.
     pub(super) fn push(self, query: &mut QueryBuilder<Postgres>, key: &str) {
         query.push(" ORDER BY ").push(key);
         query.push(match (self.by, self.descending) {
@@ -76,7 +76,7 @@ impl Order {
         self.key
     }
 
-    /// Says in SQL, behind other conditions, that a row is in a stretch.
+    /// Appends the SQL condition, after others, that a row is in a range.
     pub(super) fn push_stretch(self, query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>) {
         let (further, back) = if self.descending {
             ("<", ">")
@@ -86,7 +86,7 @@ impl Order {
         match stretch {
             Stretch::All => {}
             Stretch::Behind(key, id) => {
-                // The first comparison alone bounds the index; the rest only tells ties apart.
+                // Only the first comparison bounds the index scan. The rest breaks ties.
                 query.push(" AND ").push(self.key).push(further).push("= ");
                 push_key(query, key);
                 query.push(" AND (").push(self.key).push(further);
@@ -97,7 +97,7 @@ impl Order {
                     .push(")");
             }
             Stretch::InGroup(group, at, id) => {
-                // Within a group the newest come first, unless the whole order is turned round.
+                // Within a group the newest come first, unless the whole order is reversed.
                 group.push(query, "=");
                 query
                     .push(" AND created_at ")
@@ -122,8 +122,8 @@ impl Order {
 }
 
 impl<'a> Stretch<'a> {
-    /// The part of a list behind an item. Groups are read apart, so that each statement is one
-    /// stretch of the index, however many are in a group.
+    /// Returns the part of a list after an item. Groups are read separately, so that each statement
+    /// is one range of the index, however large a group is.
     pub(super) fn behind(after: Option<(&'a SortKey, &'a str)>, kind: &'static Kind) -> Vec<Self> {
         let Some((key, id)) = after else {
             return vec![Self::All];
@@ -139,7 +139,7 @@ impl<'a> Stretch<'a> {
 }
 
 impl Member<'_> {
-    /// Compares a row's value with that of the group, as the index holds both.
+    /// Compares a row's value with that of the group, both as indexed.
     fn push(self, query: &mut QueryBuilder<Postgres>, how: &str) {
         query.push(" AND ").push(self.field.key).push(" ");
         query.push(how).push(" ");

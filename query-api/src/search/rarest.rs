@@ -1,8 +1,8 @@
-//! The part of a text that fewest records have.
+//! The part of a text that the fewest records contain.
 //!
-//! The index of trigrams goes through the records of every trigram of a text, also of those that
-//! nearly every record has: of "Client 77" those of `cli`, `lie`, `ien` and `ent`. By its rarest
-//! part alone the same records are found several times as fast; each is compared with all of it.
+//! The trigram index visits the records of every trigram of a text, including those that nearly
+//! every record has: of "Client 77" those of `cli`, `lie`, `ien` and `ent`. By its rarest part
+//! alone the same records are found several times as fast. Each is compared with the whole text.
 
 use std::ops::Range;
 
@@ -12,28 +12,27 @@ use super::asked::Search;
 use super::counts::{Counts, Text};
 use super::statement::Within;
 
-/// Characters of the pieces of which it is told how many records have them: two trigrams.
+/// Characters of the pieces whose records are counted: two trigrams.
 const PIECE: usize = 4;
-/// Pieces that are looked at, from the text's beginning.
+/// Maximum number of pieces considered, from the text's beginning.
 const PIECES: i32 = 64;
 
-/// Of a hundred records no more have a part that is rare.
+/// Maximum percentage of records that contain a rare part.
 const RARE: i64 = 1;
 
-/// The part of a text by which it is looked up, in lower case; it may be all of it.
+/// The part by which a text is looked up, in lower case. It may be the whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(super) text: String,
-    /// Whether so few have it that walking along a list until enough are found may take long,
-    /// where looking all of them up does not.
+    /// Whether so few contain it that scanning a list until enough are found may take long, while
+    /// looking all of them up does not.
     pub(super) is_rare: bool,
 }
 
 impl Within<'_> {
-    /// The longest part of the text that is looked for of which no piece is had by more records
-    /// than any other, as far as the texts say that Postgres keeps as statistics, some hundred of
-    /// whichever organization. `None` where there are none yet, or where no text is looked for or
-    /// only a short one.
+    /// Returns the longest part of the search text whose pieces all have the lowest count in the
+    /// texts that Postgres keeps as statistics, some hundred of any organization. `None` if there
+    /// are none yet, or without a search text or with only a short one.
     pub(super) async fn rarest_part(
         self,
         search: &Search,
@@ -92,7 +91,7 @@ impl Within<'_> {
 }
 
 impl Part {
-    /// Of a text, by how many of a sample have each piece of it.
+    /// Returns the rarest part of a text, by how many of a sample contain each piece of it.
     fn of(text: &str, sample: i64, counts: &[i64]) -> Self {
         let run = longest_run_of_least(counts);
         let least = counts.get(run.start).copied().unwrap_or(sample);
@@ -108,7 +107,7 @@ impl Part {
     }
 }
 
-/// Where the longest run of the least number stands, the first of those that are as long.
+/// Returns the longest run of the smallest number, the first of several.
 fn longest_run_of_least(counts: &[i64]) -> Range<usize> {
     let least = counts.iter().min();
     let mut longest = 0..0;
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(of("client 77", &client), part("t 77", false));
         assert_eq!(of("ömer 100%", &[9, 9, 9, 0, 0, 9]), part("r 100", true));
         assert_eq!(of("wonder", &[1, 1, 1]), part("wonder", true));
-        // Behind the pieces that were looked at there is more.
+        // The text continues after the considered pieces.
         let long = "x".repeat(200);
         assert_eq!(of(&long, &[7; 64]), part(&long, false));
     }

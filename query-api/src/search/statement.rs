@@ -13,14 +13,14 @@ use super::order::{Order, Stretch};
 use super::rarest::Part;
 use crate::paging::{Grouping, Page};
 
-/// What a page is looked for within.
+/// The list that is searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within<'a> {
     pub(crate) kind: &'static Kind,
     pub(crate) org: &'a OrgId,
-    /// The state that the list is filtered by; empty for all.
+    /// The state to filter by; empty for all.
     pub(crate) state: &'a str,
-    /// No more than so many are counted, where it need not be exact.
+    /// Maximum count, if it need not be exact.
     pub(crate) counted_to: Option<i64>,
 }
 
@@ -35,18 +35,18 @@ impl<'a> Within<'a> {
         }
     }
 
-    /// Those of one state; of every state where it is empty.
+    /// Only the records of one state, or of every state if it is empty.
     pub(crate) fn of_state(self, state: &'a str) -> Self {
         Self { state, ..self }
     }
 
-    /// Whether its key alone says that a record is of the state.
+    /// Whether the key alone shows that a record is in the state.
     pub(crate) fn is_known_by_key(&self) -> bool {
         is_known_by_key(self.state)
     }
 
-    /// Finds a page. `columns` are SQL, over the kind's table. Where counting what was found takes
-    /// long, it goes on beside, and the total may be that of a moment later.
+    /// Finds a page. `columns` are SQL, over the kind's table. Counting runs concurrently, so that
+    /// the total may be slightly newer.
     pub(crate) async fn find<T>(
         self,
         columns: &'static str,
@@ -81,7 +81,7 @@ impl<'a> Within<'a> {
                 .push(", ");
             order.push_place(query);
             query.push(" FROM ");
-            // A statement of its own knows of no limit for which it would walk along the order.
+            // A subquery has no limit that would make the planner scan in order.
             let is_rare = part.is_some_and(|part| part.is_rare);
             if is_rare {
                 query.push("(SELECT * FROM ");
@@ -112,8 +112,8 @@ impl<'a> Within<'a> {
         query
     }
 
-    /// What all that is found has in common. Where a part of the text is given, it is looked up
-    /// instead of all of it.
+    /// Appends the conditions of the search. If a part of the text is given, it is looked up
+    /// instead of the whole text.
     pub(super) fn conditions(
         self,
         query: &mut QueryBuilder<Postgres>,
@@ -136,7 +136,7 @@ impl<'a> Within<'a> {
         }
     }
 
-    /// Only those of the state that is looked for.
+    /// Restricts the records to the requested state.
     pub(super) fn of_its_state(self, query: &mut QueryBuilder<Postgres>) {
         let field = self.kind.field(Grouping::State);
         if let Some(field) = field.filter(|_| !self.state.is_empty()) {

@@ -1,4 +1,4 @@
-//! How many records a list has altogether.
+//! The total number of records in a list.
 
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
@@ -13,8 +13,8 @@ use super::statement::Within;
 use crate::paging::Grouping;
 
 impl Within<'_> {
-    /// How many there are: from the counters where these know, else counted, unless it is known
-    /// from before and nothing has changed. Where a part of the text is given, it is looked up.
+    /// Returns the total: from the counters if they cover it, else counted, unless a cached count
+    /// is still current. If a part of the text is given, it is looked up.
     pub(crate) async fn total(
         self,
         search: &Search,
@@ -62,8 +62,7 @@ impl Within<'_> {
         Ok(count)
     }
 
-    /// The one value by which the list is filtered, and by nothing else but a span, where such are
-    /// counted.
+    /// Returns the only value that filters the list, besides a span, if its field is counted.
     fn counted_value<'a>(&'a self, search: &'a Search) -> Option<(&'static Field, &'a str)> {
         if search.text.is_some() {
             return None;
@@ -77,7 +76,7 @@ impl Within<'_> {
         let mut all = values.chain(state);
         let (of, value) = all.next().filter(|_| all.next().is_none())?;
         let field = self.kind.field(of).filter(|field| field.is_counted)?;
-        // Of longer ones more than what is counted is compared.
+        // Longer values are compared by more than what is counted.
         is_known_by_key(value).then_some((field, value))
     }
 
@@ -92,7 +91,7 @@ impl Within<'_> {
         query.build_query_scalar().fetch_one(models).await
     }
 
-    /// How many have a counted value, in SQL.
+    /// Appends SQL for the number of records with a counted value.
     fn push_count_of(self, query: &mut QueryBuilder<Postgres>, field: &Field, value: &str) {
         query.push("coalesce((SELECT count FROM field_totals WHERE org_id = ");
         query.push_bind(self.org.as_str().to_owned());
@@ -116,9 +115,9 @@ impl Within<'_> {
         .await
     }
 
-    /// How many came to be within a span: what stands in the list's order before its end is more
-    /// than what stands before its beginning, by the counted blocks of the list. Rows are read of
-    /// the two blocks only in which the span begins and ends.
+    /// Counts the records created within a span: the rows before its end in the list's order, minus
+    /// those before its beginning, by the counted blocks of the list. Rows are only read in the two
+    /// blocks in which the span begins and ends.
     async fn count_by_blocks(
         self,
         (from, before): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
@@ -135,8 +134,8 @@ impl Within<'_> {
         count.fetch_one(models).await
     }
 
-    /// How many rows of the list came to be since a time, in SQL. The list's blocks that begin
-    /// at that time or later are whole before the last of them.
+    /// Appends SQL that counts the rows of the list created since a time. The list's blocks that
+    /// begin at that time or later count as a whole, except for the last of them.
     fn count_since(self, query: &mut QueryBuilder<Postgres>, time: Option<DateTime<Utc>>) {
         let blocks = |query: &mut QueryBuilder<Postgres>, level: i16| {
             query.push(" FROM list_blocks WHERE org_id = ");
@@ -188,8 +187,8 @@ impl Within<'_> {
         query.push(") SELECT coalesce(sum(count), 0) FROM counts)");
     }
 
-    /// Whether more than half of all records came to be within a filter's span. Where only so many
-    /// are counted, it does not matter.
+    /// Whether more than half of all records were created within a filter's span. For a limited
+    /// count, it does not matter.
     async fn is_mostly_within(self, filter: &Filter, models: &PgPool) -> Result<bool, sqlx::Error> {
         if self.counted_to.is_some() {
             return Ok(false);
@@ -200,7 +199,7 @@ impl Within<'_> {
         Ok(within > of / 2)
     }
 
-    /// How many are found, and the version of what they were counted in.
+    /// Counts the records found, with the version that they were counted in.
     fn count(self, search: &Search, part: Option<&Part>) -> QueryBuilder<Postgres> {
         self.with_version(|query| {
             query.push("count(*) AS count FROM (SELECT FROM ");
@@ -213,7 +212,7 @@ impl Within<'_> {
         })
     }
 
-    /// The same of a counted value within a span: as many as have the value, without those from
+    /// The same for a counted value within a span: all records with the value, minus those from
     /// before the span and from after it.
     fn count_without(
         self,
@@ -236,7 +235,7 @@ impl Within<'_> {
         })
     }
 
-    /// A count beside the version of what it is counted in: one statement sees one state.
+    /// Returns a count with the version that it is counted in: one statement sees one state.
     fn with_version(self, count: impl Fn(&mut QueryBuilder<Postgres>)) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new("SELECT found.count, sequence, changed_at FROM (SELECT ");
         count(&mut query);

@@ -1,4 +1,4 @@
-//! Calls for help that are open, for persons and on the map of an organization.
+//! Open calls for help, for persons and on the map of an organization.
 
 mod open;
 
@@ -14,16 +14,16 @@ use service::HttpError;
 
 use crate::state::State;
 
-/// Calls shown at most, the newest.
+/// Maximum number of calls shown, the newest ones.
 pub(crate) const MOST: i64 = 100;
-/// What is older is not shown any more, answered or not.
+/// Older calls are no longer shown, answered or not.
 pub(crate) const LAST: TimeDelta = TimeDelta::days(1);
 
 pub(crate) fn router() -> Router<State> {
     Router::new().route("/sos", get(open::list_open))
 }
 
-/// A call as the feed tells it, with who calls and whether somebody has seen it.
+/// A call as shown by the feed, with the caller's name and whether someone has seen it.
 #[derive(Debug, Serialize)]
 pub(crate) struct OpenCall {
     #[serde(flatten)]
@@ -32,14 +32,14 @@ pub(crate) struct OpenCall {
     acknowledged: bool,
 }
 
-/// Where the log tells of a call, and what has become of it.
+/// The position of a call in the log, and its state.
 pub(crate) struct Row {
     pub(crate) sequence: i64,
     pub(crate) name: String,
     pub(crate) acknowledged: bool,
 }
 
-/// What was said in these calls, of those that `is_for` lets through. It stands in the log, sealed.
+/// Returns the content, sealed in the log, of those calls that `is_for` accepts.
 pub(crate) async fn tell(
     state: &State,
     rows: Vec<Row>,

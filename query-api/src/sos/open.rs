@@ -20,9 +20,9 @@ const PROJECTIONS: &[Projection] = &[
     Projection::SosCalls,
 ];
 
-/// Persons around somebody who are looked at.
+/// Maximum number of persons considered around a person.
 const PERSONS: i64 = 1_000;
-/// Calls of one person, so that nobody's many hide another's.
+/// Calls per person, so that one person's many calls do not hide another's.
 const OF_ONE: i64 = 10;
 
 #[derive(Debug, Serialize)]
@@ -37,14 +37,14 @@ pub(super) async fn list_open(
     let models = reading.models(PROJECTIONS).await?;
     let viewer = reading.account();
     let rows = find(viewer, state.clock.now() - LAST, models).await?;
-    // Whoever joined after the call was not alerted by it.
+    // Persons who joined after the call were not alerted by it.
     let is_for =
         |call: &schemas::sos::Triggered| call.user_id == viewer || call.audience.contains(&viewer);
     let data = tell(&state, rows, is_for).await?;
     Ok(Json(OpenCalls { data }))
 }
 
-/// The open calls of the viewer and of those who share a circle with the viewer now, newest first.
+/// The open calls of the viewer and of those who now share a circle with the viewer, newest first.
 async fn find(
     viewer: AccountId,
     since: DateTime<Utc>,

@@ -92,7 +92,7 @@ macro_rules! select_deliveries {
 }
 use select_deliveries;
 
-/// A page of an endpoint's deliveries. Of a deleted endpoint there are none.
+/// Returns a page of an endpoint's deliveries. A deleted endpoint has none.
 pub(crate) async fn find_deliveries(
     org: &OrgId,
     webhook: &str,
@@ -108,7 +108,7 @@ pub(crate) async fn find_deliveries(
     .await
 }
 
-/// How many deliveries the list has, where there is such an endpoint.
+/// Returns the number of deliveries in the list, if the endpoint exists.
 async fn count_deliveries(
     org: &OrgId,
     webhook: &str,

@@ -6,10 +6,10 @@ use sqlx::PgPool;
 use super::deliveries::Delivery;
 use crate::paging::Page;
 
-/// Of those that are no failures, the newest are looked through: they have no index of their own.
+/// For statuses other than FAILED, this many of the newest are scanned: they have no index.
 pub(crate) const LOOKED_THROUGH: i64 = 10_000;
 
-/// A page of the deliveries that are looked at, newest first.
+/// Selects a page of the considered deliveries, newest first.
 macro_rules! find {
     ($from:literal, $org:expr, $webhook:expr, $page:expr, $models:expr $(, $more:expr)*) => {
         sqlx::query_as!(
@@ -32,7 +32,7 @@ macro_rules! find {
     };
 }
 
-/// Deliveries of a status, newest first; all that failed, and of the others those among the newest.
+/// Returns deliveries of a status, newest first: all that failed, others only among the newest.
 pub(crate) async fn find_deliveries_in(
     org: &OrgId,
     webhook: &str,

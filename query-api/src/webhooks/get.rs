@@ -19,7 +19,7 @@ pub(super) async fn get_webhook(
     webhook.map(Json).ok_or_else(no_webhook)
 }
 
-/// 404, whether the endpoint or its deliveries were asked for.
+/// Returns a 404 error, whether the endpoint or its deliveries were requested.
 pub(crate) fn no_webhook() -> HttpError {
     HttpError::not_found("webhook not found")
 }

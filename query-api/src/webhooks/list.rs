@@ -42,8 +42,8 @@ async fn count_webhooks(
     .await
 }
 
-/// The endpoints with a text in their address, description or id, newest first. An organization's
-/// endpoints are few: no index is needed to find them.
+/// Returns the endpoints with a text in their address, description or id, newest first. An
+/// organization has few endpoints, so no index is needed.
 pub(crate) async fn find_webhooks(
     org: &OrgId,
     text: Option<&str>,

@@ -30,7 +30,7 @@ pub(crate) struct Workflow {
 }
 
 impl Workflow {
-    /// The version, as whoever saves the next one names the one that they have seen.
+    /// The version's tag. A client that saves the next version sends the tag that it has seen.
     pub(crate) fn etag(&self) -> String {
         Revision::of_workflow(self.version).etag()
     }
@@ -46,7 +46,7 @@ pub(super) async fn get_workflow(
     Ok(([(ETAG, workflow.etag())], Json(workflow)))
 }
 
-/// 404, whether the workflow or its runs were asked for.
+/// Returns a 404 error, whether the workflow or its runs were requested.
 pub(crate) fn no_workflow() -> HttpError {
     HttpError::not_found("workflow not found")
 }

@@ -36,7 +36,7 @@ pub(super) async fn list_runs(
     Ok(page.answer(&uri, runs, total))
 }
 
-/// The state that a request filters by; empty where it does not.
+/// The state that a request filters by, empty if none.
 fn asked_state(parameters: &Parameters) -> Result<String, HttpError> {
     let Some(state) = parameters.one("state")? else {
         return Ok(String::new());
@@ -93,7 +93,7 @@ impl RunList {
         }
     }
 
-    /// How many runs the list has, where there is such a workflow.
+    /// Returns the number of runs in the list, if the workflow exists.
     async fn count(&self, org: &OrgId, models: &PgPool) -> Result<Option<i64>, sqlx::Error> {
         sqlx::query_scalar!(
             r#"SELECT (SELECT coalesce(sum(count), 0)::bigint FROM totals

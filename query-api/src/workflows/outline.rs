@@ -1,9 +1,9 @@
-//! The steps of each version of a workflow, as far as a drawing goes.
+//! The steps of each version of a workflow, as needed for a drawing.
 
 use schemas::OrgId;
 use sqlx::PgPool;
 
-/// The outline of a version, as JSON text; none where there is no such version.
+/// Returns the outline of a version, as JSON text; `None` if there is no such version.
 pub(crate) async fn find_outline(
     org: &OrgId,
     workflow: &str,

@@ -1,4 +1,4 @@
-//! Every page, total and walk of a list is what sorting its rows gives, however they came and went.
+//! Every page, total and walk of a list equals the sorted rows, after any changes to them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use url::form_urlencoded;
 
 use crate::support::House;
 
-/// How many statuses of a kind are tried.
+/// The number of statuses tested per kind.
 const STATUSES: usize = 6;
 
-/// A record by its number; its status and its moment, or `None` where it is deleted.
+/// A record by its number, with its status and time, or `None` if it is deleted.
 type Change = (usize, Option<(usize, i64)>);
 
 /// A record's status and time, by its id.
@@ -24,13 +24,13 @@ struct Kind {
     list: &'static str,
     clear: &'static str,
     insert: &'static str,
-    /// What records have; empty for none.
+    /// The statuses of records; empty for none.
     statuses: [String; STATUSES],
     /// The parameter that filters the list.
     filter: &'static str,
-    /// What lists are filtered by; empty for all.
+    /// The values to filter the list by; empty for all.
     asked: Vec<String>,
-    /// Whether a status, in small letters, is what is asked for, in small letters too.
+    /// Whether a status matches a filter, both in lower case.
     fits: fn(&str, &str) -> bool,
 }
 
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Texts that are the same whatever their case are one, also those of which more than the
+    /// Texts that differ only in case are the same, including those of which more than the
     /// beginning must be compared.
     fn leads() -> Self {
         let beginning = "Ü".repeat(100);
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// By their event's type, of which a part is asked for: several lists are shown as one.
+    /// By their event's type, filtered by a part of it: several lists are shown as one.
     fn deliveries() -> Self {
         let types = [
             "run.started",
@@ -146,7 +146,7 @@ impl Kind {
         house.count_lists().await;
     }
 
-    /// Holds a list against the records: every page by its number, and the walk by its links.
+    /// Compares a list with the records: every page by its number, and the walk by its links.
     async fn compare(
         &self,
         house: &House,
@@ -184,14 +184,14 @@ impl Kind {
     }
 }
 
-/// Rounds of changes: in each most records share few moments, and some are written again.
+/// Rounds of changes: in each, most records share a few times, and some are written again.
 fn rounds() -> impl Strategy<Value = Vec<Vec<Change>>> {
     let put = prop::option::weighted(0.9, (0..STATUSES, 0..4_i64));
     let changes = prop::collection::vec((0..150_usize, put), 1..250);
     prop::collection::vec(changes, 1..4)
 }
 
-/// Ids of which every third begins a block, and every ninth one of the second level.
+/// Returns ids of which every third begins a block, and every ninth one of the second level.
 async fn ids(house: &House) -> Vec<String> {
     sqlx::query_scalar(
         "WITH tried AS (

@@ -257,7 +257,7 @@ async fn a_key_comes_in_either_header_and_is_counted_by_the_minute() {
             401
         );
     }
-    // The hour of that key is another window, and other paths know no X-Api-Key.
+    // The hourly window of that key is another one, and other paths do not accept X-Api-Key.
     let answer = house
         .get_as("/api/export/deals", &[("x-api-key", &key)])
         .await;

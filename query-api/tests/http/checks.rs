@@ -1,9 +1,9 @@
-//! What comes before an answer: the key, its limit, its scopes, and whose data it is.
+//! Checks before a response: the key, its limit, its scopes, and the owner of the data.
 
 use crate::support::House;
 use schemas::OrgId;
 
-/// Every read, with the scope that it asks for.
+/// Every read, with the scope that it requires.
 const READS: &[(&str, &str)] = &[
     ("/api/export/companies", "export:companies:read"),
     ("/api/export/deals", "export:deals:read"),
@@ -33,7 +33,7 @@ async fn no_read_is_without_its_key_and_scope() {
             .get_with(path, &[("authorization", "Bearer wp_x")])
             .await;
         assert_eq!(answer.status, 401, "{path}");
-        // A position that cannot be read comes later than a scope that is missing.
+        // A missing scope is reported before an unreadable position.
         let headers = [
             ("authorization", without.as_str()),
             ("waypost-min-position", "x"),

@@ -1,4 +1,4 @@
-//! Files.
+//! Exported files.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -156,7 +156,7 @@ async fn an_export_that_fails_midway_breaks_off() {
         ended_well &= piece.is_ok();
     }
     assert!(!ended_well, "the client took a part for the whole");
-    // The next export has a connection that works.
+    // The next export gets a working connection.
     let again = house.get("/api/export/contacts").await;
     assert_eq!(again.text().matches("\r\n").count(), 25_001);
     house.close().await;
@@ -194,7 +194,7 @@ async fn an_export_shows_one_moment() {
     house.close().await;
 }
 
-/// Contacts, where one file is written at a time and a client may take nothing for so long.
+/// Contacts, with one file at a time and a limit on how long a client may take nothing.
 async fn house_with_patience(stall: Duration) -> House {
     let settings = settings();
     let exports = ExportSettings {
@@ -228,7 +228,7 @@ async fn a_finished_file_is_kept_for_its_client_no_longer_than_it_may_wait() {
     let path = "/api/export/contacts?format=pdf";
     let unread = house.open_answer("GET", path, &[]).await;
     assert_eq!(unread.status(), 200);
-    // It waits for the file that nobody fetches, and not for ever.
+    // It waits for the file that no client fetches, but not forever.
     let next = house.get(path).await;
     assert_eq!(next.status, 200);
     assert!(next.body.ends_with(b"%%EOF\n"));
@@ -257,7 +257,7 @@ async fn a_file_without_room_is_not_made() {
         let path = format!("/api/export/contacts?format={format}");
         assert_eq!(house.get(&path).await.status, 500, "{format}");
     }
-    // What goes straight through needs none.
+    // A CSV that is sent directly needs none.
     let csv = house.get("/api/export/contacts").await;
     assert_eq!(csv.text().matches("\r\n").count(), 25_001);
     house.close().await;

@@ -1,4 +1,4 @@
-//! Every filter and every order of a list, together, is what filtering and sorting its rows gives.
+//! Every filter and every order of a list, combined, equals filtering and sorting its rows.
 
 use std::cmp::Ordering;
 
@@ -156,7 +156,7 @@ impl Asked {
             Some(grouped) if self.descending => grouped.then(newest).reverse(),
             Some(grouped) => grouped.then(newest),
             None => {
-                // Names are the ids, turned round.
+                // Names are the ids, reversed.
                 let key = match self.sort {
                     "name" => name(a).cmp(&name(b)),
                     _ => a.at.cmp(&b.at),
@@ -203,7 +203,7 @@ async fn write(house: &House, clients: &[Client]) {
         .await;
 }
 
-/// Holds a list against the clients: every page by its number, and the walk by its links.
+/// Compares a list with the clients: every page by its number, and the walk by its links.
 async fn compare(house: &House, clients: &[Client], asked: &Asked) -> Result<(), TestCaseError> {
     let mut list: Vec<_> = clients.iter().filter(|one| asked.holds(one)).collect();
     list.sort_by(|a, b| asked.order(a, b));
@@ -244,7 +244,7 @@ fn pages_walks_and_totals_are_what_filtering_and_sorting_the_rows_gives() {
     outcome.unwrap();
 }
 
-/// Spans of a list of several blocks, many of whose rows share a moment.
+/// Spans of a list of several blocks, many of whose rows share a time.
 #[tokio::test]
 async fn a_span_is_counted_by_blocks_as_by_its_rows() {
     let house = House::open().await;

@@ -2,7 +2,7 @@
 
 use crate::support::House;
 
-/// 250 runs, ten to a moment, of which every fifth failed.
+/// 250 runs, ten at each time, of which every fifth failed.
 const RUNS: &str = "INSERT INTO runs
     SELECT $1, 'r' || lpad(i::text, 3, '0'), 'w1', 1,
            CASE WHEN i % 5 = 0 THEN 'FAILED' ELSE 'QUEUED' END, '{}',

@@ -1,4 +1,4 @@
-//! Reads and exports over HTTP, on read models of a test's own.
+//! Reads and exports over HTTP, each test on its own read models.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(

@@ -30,7 +30,7 @@ async fn project(house: &House, position: Position, epoch: u32) {
     transaction.commit().await.unwrap();
 }
 
-/// A house with a contact whose reads wait for a moment only.
+/// A house with a contact, whose reads wait only briefly.
 async fn impatient() -> House {
     let settings = QuerySettings {
         position_wait: Duration::from_millis(50),
@@ -64,7 +64,7 @@ async fn a_read_waits_until_its_projections_have_reached_the_position() {
     let (contact, export) = reads.as_mut().await;
     drop(reads);
     assert_eq!((contact.status, export.status), (200, 200));
-    // Now that it is known, it is not even waited for.
+    // Once it is known, reads do not wait at all.
     assert_eq!(house.get_with(PATH, &headers).await.status, 200);
     house.close().await;
 }
@@ -73,7 +73,7 @@ async fn a_read_waits_until_its_projections_have_reached_the_position() {
 async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
     let house = impatient().await;
     let position = house.log.end(Log::Events).await.unwrap();
-    // Another epoch's sequences say nothing.
+    // The sequences of another epoch mean nothing.
     project(&house, position, position.epoch().wrapping_add(1)).await;
     let text = position.to_string();
     let headers = [("waypost-min-position", text.as_str())];
@@ -103,7 +103,7 @@ async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
     };
     answers(200, 20).await.unwrap();
     let forgets = async || {
-        // Nobody can read how far they are, as long as this goes on.
+        // As long as this transaction is open, no one can read the positions.
         let mut lost = house.pool.begin().await.unwrap();
         for statement in [
             "LOCK TABLE projection_checkpoints",
@@ -118,7 +118,7 @@ async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
         answers(200, 20).await.unwrap();
         forgotten
     };
-    // Whoever was just reading hears of the loss only afterwards.
+    // A reader that was just reading only learns of the loss afterwards.
     let mut attempts = 0..5;
     let mut forgotten = false;
     while !forgotten && attempts.next().is_some() {

@@ -1,4 +1,4 @@
-//! What is found by a part of a text is what has it, whichever part of it is looked up.
+//! A search finds exactly the records that contain its text, whichever part of it is looked up.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -7,10 +7,10 @@ use url::form_urlencoded;
 use crate::support::House;
 
 const ORDERS: usize = 2_000;
-/// Texts that are looked for.
+/// The number of searched texts.
 const TEXTS: u32 = 60;
 
-/// The number, the client and the address of an order: much that all have, and some that few have.
+/// The number, the client and the address of an order, with both common and rare parts.
 fn order(nth: usize) -> (String, String, String) {
     let client = match nth % 50 {
         0 => format!("50%_{} Ömer & Söhne", nth / 50),
@@ -41,7 +41,7 @@ async fn house_of_orders() -> House {
     house
 }
 
-/// As many as have a text in one of the three.
+/// Returns how many orders contain a text in one of the three.
 fn expected(text: &str) -> usize {
     let text = text.to_lowercase();
     let has = |held: &String| held.to_lowercase().contains(&text);
@@ -50,7 +50,7 @@ fn expected(text: &str) -> usize {
         .count()
 }
 
-/// A stretch of some order's text, and at times of another's behind it.
+/// A part of some order's text, sometimes followed by a part of another's.
 fn texts() -> impl Strategy<Value = String> {
     let piece =
         (0..ORDERS, 0..3_usize, 0..16_usize, 1..16_usize).prop_map(|(nth, of, from, length)| {

@@ -1,4 +1,4 @@
-//! What answers look like.
+//! The shapes of responses.
 
 use crate::support::House;
 use serde_json::json;
@@ -86,7 +86,7 @@ async fn a_run_is_shown_as_it_was_recorded() {
         .await;
     let answer = house.get("/api/v1/runs/r1").await;
     let text = answer.text();
-    // Numbers and the order of keys are the caller's own.
+    // Numbers and the order of keys are preserved as the caller wrote them.
     assert!(
         text.contains(r#"{"z": 1, "a": 12345678901234567890.5, "n": "\u0000"}"#),
         "{text}"
@@ -152,7 +152,7 @@ async fn a_key_says_when_it_was_last_used() {
                "lastUsedAt": "2025-11-21T14:00:00Z", "createdBy": "operator"})
     );
     assert_eq!(keys[1]["lastUsedAt"], json!(null));
-    // The counters of an idle key are swept away; what they knew is not.
+    // The counters of an idle key are swept away, but its last use is kept.
     sqlx::query("SELECT sweep_limits(100)")
         .execute(&house.pool)
         .await

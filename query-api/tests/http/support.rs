@@ -1,4 +1,4 @@
-//! A whole query API on read models of its own, for one organization.
+//! A complete query API on its own read models, for one organization.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct House {
     _until: DropGuard,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -71,7 +71,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// One field of every item of a list.
+    /// Returns one field of every item of a list.
     pub(crate) fn all(&self, field: &str) -> Vec<String> {
         let list = self.json();
         let items = list["data"].as_array().unwrap().iter();
@@ -80,7 +80,7 @@ impl Answer {
             .collect()
     }
 
-    /// The address of the next page, where there is one.
+    /// Returns the address of the next page, if there is one.
     pub(crate) fn next(&self) -> Option<String> {
         let link = self.header("link")?.strip_prefix('<')?;
         Some(link.strip_suffix(">; rel=\"next\"")?.to_owned())
@@ -130,12 +130,12 @@ impl House {
         Self::open_with(settings(), None).await
     }
 
-    /// A query API whose clock shows this time.
+    /// Opens a query API whose clock shows this time.
     pub(crate) async fn open_at(time: DateTime<Utc>) -> Self {
         Self::build(settings(), None, Arc::new(ManualClock::new(time))).await
     }
 
-    /// A query API that reads from `models`, where they are not the house's own.
+    /// Opens a query API that reads from `models`, if they are not the house's own.
     pub(crate) async fn open_with(settings: QuerySettings, models: Option<PgPool>) -> Self {
         Self::build(settings, models, Arc::new(SystemClock)).await
     }
@@ -188,7 +188,7 @@ impl House {
         house
     }
 
-    /// Makes an API key, and waits until it works.
+    /// Creates an API key, and waits until it works.
     pub(crate) async fn key_for(&self, org: &OrgId, scopes: &[&str]) -> String {
         self.key_with_limit(org, scopes, 100_000).await
     }
@@ -229,7 +229,7 @@ impl House {
         self.log.commit(Commit::from(write)).await.unwrap()
     }
 
-    /// Counts the lists that the rows make up, as the projector does.
+    /// Counts the rows of the lists, as the projector does.
     pub(crate) async fn count_lists(&self) {
         for count in [
             "DELETE FROM totals WHERE org_id = $1",
@@ -255,7 +255,7 @@ impl House {
         statement.execute(&self.pool).await.unwrap();
     }
 
-    /// Asks with a key of its own kind of header, or with none.
+    /// Sends a request with its own kind of key header, or with none.
     pub(crate) async fn get_as(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = Request::builder().uri(path);
         for (name, value) in headers {
@@ -269,7 +269,7 @@ impl House {
         self.get_with(path, &[]).await
     }
 
-    /// The ids of a list, from page to page by the addresses of the next.
+    /// Returns the ids of a list, following the addresses of its next pages.
     pub(crate) async fn walk(&self, first: String) -> Vec<String> {
         let (mut walked, mut next) = (Vec::new(), Some(first));
         while let Some(path) = next {
@@ -280,7 +280,7 @@ impl House {
         walked
     }
 
-    /// Asks with more headers; one that is named here goes before the usual ones.
+    /// Sends a request with more headers. One that is named here replaces the usual one.
     pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.ask("GET", path, headers).await
     }
@@ -289,7 +289,7 @@ impl House {
         Answer::of(self.open_answer(method, path, headers).await).await
     }
 
-    /// An answer whose body has yet to be read.
+    /// Returns a response whose body has yet to be read.
     pub(crate) async fn open_answer(
         &self,
         method: &str,
@@ -307,7 +307,7 @@ impl House {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// Takes away what the test made on the shared server.
+    /// Removes what the test created on the shared server.
     pub(crate) async fn close(self) {
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database);
         let mut admin = server().connect().await.unwrap();

@@ -15,7 +15,7 @@ const PATIENCE: Patience = Patience {
     deadline: None,
 };
 
-/// Counts the pieces that were made of an answer, and says when it is let go of.
+/// Counts the pieces that were made of a response, and reports when it is dropped.
 struct Made {
     pieces: Arc<AtomicUsize>,
     _held: oneshot::Sender<()>,
@@ -46,7 +46,7 @@ fn begin(patience: Patience) -> (BodyDataStream, Arc<AtomicUsize>, oneshot::Rece
     (body.into_data_stream(), made, let_go)
 }
 
-/// Takes the rest to its end, which an error comes right before.
+/// Reads the rest of the body, in which an error can only come last.
 async fn rest(body: BodyDataStream) -> Result<usize, axum::Error> {
     let pieces: Vec<_> = body.collect().await;
     pieces
@@ -82,7 +82,7 @@ async fn a_client_that_takes_too_little_is_given_up() {
         }
         taken
     };
-    // 10 bytes a second, which is waited for as long as for one that takes nothing.
+    // 10 bytes a second, which is waited for as long as no bytes at all.
     let taken = timeout(Duration::from_hours(1), slowly).await.unwrap();
     assert!((6..=9).contains(&taken), "{taken}");
     let_go.await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Answers to those who have not got as far as a request, in the one shape of every error.
+//! Responses to connections that never got as far as a request, in the common error format.
 
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse as _;
@@ -6,7 +6,7 @@ use axum::response::IntoResponse as _;
 use crate::HttpError;
 use crate::error::ErrorBody;
 
-/// An answer that is the connection's last.
+/// The last response on a connection.
 #[derive(Clone, Copy)]
 pub(super) struct LastAnswer {
     status: &'static str,
@@ -14,28 +14,28 @@ pub(super) struct LastAnswer {
     error: &'static str,
 }
 
-/// 503: the process has as many connections as it takes.
+/// 503: the process has reached its limit of connections.
 pub(super) const FULL: LastAnswer = LastAnswer {
     status: "503 Service Unavailable",
     headers: "retry-after: 5\r\n",
     error: "too many connections are open; try again later",
 };
 
-/// 429: this address has as many connections as it gets.
+/// 429: this address has reached its limit of connections.
 pub(super) const SHARE_TAKEN: LastAnswer = LastAnswer {
     status: "429 Too Many Requests",
     headers: "retry-after: 5\r\n",
     error: "too many connections from this address; close some, or reuse them for several requests",
 };
 
-/// 408: a head did not come in time.
+/// 408: a request head did not arrive in time.
 pub(super) const HEAD_TOO_SLOW: LastAnswer = LastAnswer {
     status: "408 Request Timeout",
     headers: "",
     error: "the request's headers took too long; send them at once",
 };
 
-/// 400: no head of an HTTP request.
+/// 400: not the head of an HTTP request.
 pub(super) const NOT_HTTP: LastAnswer = LastAnswer {
     status: "400 Bad Request",
     headers: "",
@@ -57,7 +57,7 @@ pub(super) const HEAD_TOO_LARGE: LastAnswer = LastAnswer {
 };
 
 impl LastAnswer {
-    /// As it goes over the connection.
+    /// The bytes sent over the connection.
     pub(super) fn bytes(self) -> Vec<u8> {
         let body = ErrorBody { error: self.error };
         let body = serde_json::to_string(&body).unwrap_or_default();
@@ -72,7 +72,7 @@ impl LastAnswer {
         .into_bytes()
     }
 
-    /// The same where a request has come.
+    /// The same as a response to a request that was read.
     pub(super) fn response(self) -> Response<axum::body::Body> {
         let code = self.status.get(..3).and_then(|code| code.parse().ok());
         let status = code.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
@@ -82,8 +82,8 @@ impl LastAnswer {
             .into_response()
     }
 
-    /// What belongs in the place of an answer that the HTTP library wrote by itself: to what it
-    /// could not read, with no body.
+    /// The replacement for a response that the HTTP library wrote itself, without a body, to
+    /// something it could not read.
     pub(super) fn instead_of(written: &[u8]) -> Option<Self> {
         let status = written.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
         let answer = match status {

@@ -1,5 +1,5 @@
-//! A request's body on its way in: waited for while it keeps its pace, and out of the way
-//! afterwards, so that the connection's next request finds it free.
+//! Incoming request bodies: waited for while they keep their pace, and drained afterwards, so that
+//! the next request on the connection can be read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,40 +16,40 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use super::life::UnderWay;
 use super::wire::note_timeout;
 
-/// A body did not keep the pace that is asked of all.
+/// A body arrived more slowly than the minimum rate.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body arrived too slowly; send it faster or in smaller parts")]
 pub(crate) struct TooSlow;
 
-/// How bodies are waited for.
+/// Limits for receiving bodies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// How long a body may keep its reader waiting beyond its rate.
     pub(super) patience: Duration,
     pub(super) bytes_per_second: u32,
-    /// The largest rest that is read and thrown away.
+    /// The largest unread remainder that is read and discarded.
     pub(super) drain_bytes: u64,
 }
 
-/// What the answer's head has to know of the body: whether the connection can be used again.
+/// The state of the body that decides whether the connection can be reused after the response.
 pub(super) struct Fate {
     state: AtomicU8,
     rest: AtomicU64,
-    /// The largest rest that is read and thrown away.
+    /// The largest unread remainder that is read and discarded.
     drain_bytes: u64,
 }
 
-/// Somebody may still read on.
+/// The reader may still read on.
 const HELD: u8 = 0;
-/// Nothing of it is left, or somebody takes care of what is.
+/// Nothing is left of it, or the rest is being drained.
 const OUT_OF_THE_WAY: u8 = 1;
-/// The client waits for a word before it sends any of it.
+/// The client waits for `100 Continue` before it sends any of it.
 const AWAITED: u8 = 2;
-/// The rest stays where it is.
+/// The rest is left unread.
 const LEFT: u8 = 3;
 
 impl Fate {
-    /// Whether the connection has to end with the answer that is given now.
+    /// Whether the connection has to end after this response.
     pub(super) fn ends_connection(&self) -> bool {
         match self.state.load(Ordering::Acquire) {
             OUT_OF_THE_WAY => false,
@@ -69,7 +69,7 @@ impl Fate {
 
 /// A body as its reader sees it.
 pub(super) struct Arriving {
-    /// `None` once there is nothing more to come.
+    /// `None` once the body has ended.
     body: Option<Incoming>,
     fate: Arc<Fate>,
     pace: Pace,
@@ -79,7 +79,7 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    /// Watches over a body; `awaited` where the client sends none of it before it is told to.
+    /// Wraps a body; `awaited` if the client sends none of it before it is asked to.
     pub(super) fn new(
         body: Incoming,
         awaited: bool,
@@ -107,7 +107,7 @@ impl Arriving {
         self.fate.set(state);
     }
 
-    /// Reads what is left and throws it away, beside the answer.
+    /// Reads what is left and discards it, concurrently with the response.
     fn drain(&mut self, body: Incoming) {
         let Ok(runtime) = Handle::try_current() else {
             return self.fate.set(LEFT);
@@ -146,7 +146,7 @@ impl Body for Arriving {
         let Some(incoming) = body else {
             return Poll::Ready(None);
         };
-        // To read is to tell the client to send.
+        // Polling the body makes hyper ask the client to send it.
         if fate.state.load(Ordering::Relaxed) == AWAITED {
             fate.set(HELD);
         }
@@ -207,7 +207,7 @@ impl Drop for Arriving {
 }
 
 /// How much longer a body may keep its reader waiting: waiting uses it up, every byte gives some
-/// back. Time in which nobody wanted to read does not count.
+/// back. Time in which no read was pending does not count.
 #[derive(Clone, Copy)]
 struct Pace {
     left: Duration,
@@ -224,7 +224,7 @@ impl Pace {
         }
     }
 
-    /// Bytes have come, for which the reader waited so long.
+    /// Records bytes for which the reader waited this long.
     fn note(&mut self, waited: Duration, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(bytes.into()) / self.bytes_per_second;
@@ -233,7 +233,7 @@ impl Pace {
     }
 }
 
-/// A reader that waits for a body's next bytes.
+/// State of a reader that waits for the next bytes of a body.
 struct Waiting {
     since: Instant,
     out_of_patience: Pin<Box<Sleep>>,
@@ -260,7 +260,7 @@ mod tests {
         drain_bytes: 0,
     };
 
-    /// Whether a reader waits for all of these pieces, each of so many bytes after so long.
+    /// Whether a reader waits for all of these pieces, each given as its delay and its bytes.
     fn waits_for(pieces: &[(Duration, usize)]) -> bool {
         let mut pace = Pace::new(TERMS);
         pieces.iter().all(|(waited, bytes)| {

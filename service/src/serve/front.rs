@@ -1,5 +1,5 @@
-//! Between a connection and the router: who is asking, the body's watch, and whether the
-//! connection can be used again after the answer.
+//! The layer between a connection and the router: determines the client, watches the body, and
+//! decides whether the connection can be reused after the response.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use super::{answers, note_refusal};
 use crate::client::{Client, Networks};
 use crate::memory::Memory;
 
-/// What all connections of a process share.
+/// State shared by all connections of a process.
 pub(super) struct House {
     pub(super) router: Router,
     pub(super) trusted: Networks,
@@ -91,8 +91,8 @@ impl Service<Request<Incoming>> for Front {
     }
 }
 
-/// Whether the client wants no other request answered on this connection: then nothing needs to be
-/// got out of the way for one.
+/// Whether the client wants no further request answered on this connection: then the body need not
+/// be drained for one.
 fn is_last(parts: &Parts) -> bool {
     let named = parts.headers.get_all(header::CONNECTION).iter();
     let mut options = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -100,7 +100,7 @@ fn is_last(parts: &Parts) -> bool {
         || options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// 429 to a client behind a proxy that has all the connections it gets.
+/// 429 to a client behind a proxy that has used up its share of connections.
 fn too_many(refused: Refused, under_way: UnderWay) -> Response<AnswerBody> {
     note_refusal(refused);
     let response = answers::SHARE_TAKEN.response();
@@ -111,7 +111,7 @@ fn too_many(refused: Refused, under_way: UnderWay) -> Response<AnswerBody> {
     })
 }
 
-/// The body of an answer; the request is under way as long as there is something of it.
+/// The body of a response; the request is in progress until it is dropped.
 pub(super) struct AnswerBody {
     body: Body,
     _under_way: UnderWay,

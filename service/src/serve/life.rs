@@ -1,4 +1,4 @@
-//! What a connection's two halves know of each other: its bytes and its requests.
+//! State shared by a connection's two halves: its bytes and its requests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::places::Share;
 
-/// The requests of one connection. Its bytes may be waited for only while none is under way.
+/// The requests of one connection. Waiting for its bytes is limited only while none is in progress.
 pub(super) struct Life {
     born: Instant,
     begun: AtomicU64,
     under_way: AtomicU64,
-    /// When the last thing happened that ends a wait, in milliseconds after the birth.
+    /// When the last event that ends a wait happened, in milliseconds after the birth.
     last: AtomicU64,
     upgraded: AtomicBool,
     /// Counted until the connection ends.
@@ -32,7 +32,7 @@ impl Life {
         })
     }
 
-    /// A request's head has come.
+    /// Records that a request's head has arrived.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
         UnderWay::new(self)
@@ -48,7 +48,7 @@ impl Life {
         self.under_way.load(Ordering::Acquire) > 0
     }
 
-    /// The connection speaks another protocol from now on, which keeps its own time.
+    /// Marks the connection as upgraded to another protocol, which has its own timeouts.
     pub(super) fn upgrade(&self, share: Option<Share>) {
         self.upgraded.store(true, Ordering::Release);
         *self.share.lock().unwrap_or_else(PoisonError::into_inner) = share;
@@ -58,12 +58,12 @@ impl Life {
         self.upgraded.load(Ordering::Acquire)
     }
 
-    /// Since when nothing has been under way: the birth, until something was.
+    /// Since when the connection has been idle; its birth if nothing has happened yet.
     pub(super) fn idle_since(&self) -> Instant {
         self.born + Duration::from_millis(self.last.load(Ordering::Acquire))
     }
 
-    /// Nothing is under way from now on.
+    /// Starts the idle time.
     pub(super) fn rest(&self) {
         let since_birth = self.born.elapsed().as_millis();
         let since_birth = u64::try_from(since_birth).unwrap_or(u64::MAX);
@@ -71,7 +71,7 @@ impl Life {
     }
 }
 
-/// A part of a request (its body, its answer) that is under way until this is dropped.
+/// A part of a request (its body, its response) that is in progress until this is dropped.
 pub(super) struct UnderWay(Arc<Life>);
 
 impl UnderWay {
@@ -89,7 +89,8 @@ impl Clone for UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        // First the time, so that nobody sees the rest without its beginning.
+        // The time first, so that an idle connection is never seen with an old start of its idle
+        // time.
         self.0.rest();
         self.0.under_way.fetch_sub(1, Ordering::AcqRel);
     }

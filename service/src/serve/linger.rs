@@ -1,9 +1,9 @@
-//! Closing connections so that the last answer arrives.
+//! Closing connections so that the last response arrives.
 //!
-//! A request may be answered before its body has been read, one without a key for instance. Closed
-//! at once, the system would answer the rest of the body with a reset, and that can overtake the
-//! answer, most of all at a proxy in between. So only the writing side is closed at first, and what
-//! still comes is thrown away until the other side closes too.
+//! A request may be answered before its body has been read, for instance one without a key. If the
+//! socket were closed at once, the system would answer the rest of the body with a reset, which can
+//! overtake the response, most of all at a proxy in between. So only the writing side is closed at
+//! first, and incoming bytes are discarded until the other side closes too.
 
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long the other side may take to close.
+/// Timeout for the other side to close.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes that are thrown away at most: as many as the largest body that is read whole.
+/// Bytes that are discarded at most: the size of the largest body that is read whole.
 const THROWN_AWAY: usize = 1024 * 1024;
 
 /// What is left of a connection whose writing side is closed.
@@ -33,7 +33,7 @@ impl End {
         }
     }
 
-    /// Throws away what comes until the other side has closed, or has had its time or its share.
+    /// Discards incoming bytes until the other side has closed, or has used up its time or bytes.
     pub(super) fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         let mut space = [MaybeUninit::uninit(); 4096];
         while self.to_throw_away > 0 {

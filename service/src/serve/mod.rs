@@ -1,5 +1,5 @@
-//! Listening, answering, and ending without cutting anyone off; and without letting anyone take
-//! more of a process than is left to the others.
+//! Listening, serving, and shutting down without cutting anyone off, while no client can take more
+//! of a process than is left to the others.
 
 mod answers;
 mod arriving;
@@ -37,28 +37,29 @@ use linger::End;
 use places::{ConnectionPlace, Places, Refused};
 use wire::{Patience, Wire};
 
-/// Bytes of one connection that are read ahead, or written behind, at most.
+/// Limit of bytes of one connection that are read ahead or buffered for writing.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Refused connections that may linger, so that they learn why; further ones are just closed.
+/// Number of refused connections that may linger to receive the reason; further ones are just
+/// closed.
 const REFUSED_LINGER: usize = 64;
-/// How long nothing is accepted after the system could not give another connection.
+/// How long accepting pauses after the system could not provide another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
-/// Why a service could not listen.
+/// An error when starting to listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     #[error("cannot listen at {addr}: {source}")]
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Listens at an address; port 0 takes a free one. The process may have as many files open as the
-/// system lets it from now on.
+/// Listens at an address; port 0 takes a free one. Raises the limit of open files of the process as
+/// far as the system allows.
 pub async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {
     files::raise_limit();
     TcpListener::bind(addr)
@@ -66,8 +67,8 @@ pub async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {
         .map_err(|source| ServeError::Listen { addr, source })
 }
 
-/// Answers until `shutdown`, then takes no new connections and gives the requests that are under
-/// way `grace` to end.
+/// Serves until `shutdown`, then accepts no new connections and gives the requests in progress
+/// `grace` to finish.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -91,7 +92,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next connection, whatever becomes of those before it.
+/// Accepts the next connection, whatever happened to those before it.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
@@ -114,7 +115,7 @@ fn is_the_clients(error: &io::Error) -> bool {
     )
 }
 
-/// Where connections come in.
+/// Accepts or refuses connections.
 struct Door {
     house: Arc<House>,
     places: Arc<Places>,
@@ -128,7 +129,7 @@ struct Door {
 impl Door {
     fn new(router: Router, settings: EdgeSettings, shutdown: CancellationToken) -> Self {
         let mut http = http1::Builder::new();
-        // Time is kept by the wire.
+        // The wire keeps the timeouts.
         http.header_read_timeout(None)
             .max_header_size(settings.head_bytes)
             .max_buf_size(BUFFER_BYTES.max(settings.head_bytes));
@@ -143,7 +144,7 @@ impl Door {
         Self {
             places: Arc::clone(&places),
             house: Arc::new(House {
-                // All that a router prepares is prepared once.
+                // The router's preparation is done only once.
                 router: router.with_state(()),
                 trusted,
                 places,
@@ -167,7 +168,7 @@ impl Door {
         }
     }
 
-    /// Lets a connection in, or says why not.
+    /// Accepts a connection, or refuses it with the reason.
     fn open(&self, stream: TcpStream, peer: SocketAddr) {
         let life = Life::new();
         match self.places.take(peer.ip(), &life) {
@@ -206,7 +207,7 @@ impl Door {
                     if !life.is_busy() {
                         return;
                     }
-                    // A request began at this very moment.
+                    // A request began just now.
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
@@ -221,7 +222,7 @@ impl Door {
         }
     }
 
-    /// Costs next to nothing: strangers may do it as often as they like.
+    /// Cheap: strangers may cause it as often as they like.
     fn refuse(&self, stream: TcpStream, refused: Refused) {
         note_refusal(refused);
         let Ok(permit) = Arc::clone(&self.refused).try_acquire_owned() else {
@@ -243,7 +244,7 @@ fn note_refusal(refused: Refused) {
     metrics::counter!("waypost_http_connections_refused_total", "reason" => reason).increment(1);
 }
 
-/// Writes what fits at once, and closes so that it arrives.
+/// Writes the response, and closes in a way that lets it arrive.
 async fn say_last(mut stream: TcpStream, answer: &[u8]) {
     use tokio::io::AsyncWriteExt as _;
     let said = async {
@@ -256,12 +257,12 @@ async fn say_last(mut stream: TcpStream, answer: &[u8]) {
     }
 }
 
-/// Bytes of a connection that the system takes from us while it cannot send them yet. By itself it
-/// takes megabytes, so that who reads nothing costs work and memory until these are full.
+/// Bytes of a connection that the system buffers while it cannot send them yet. Its default is
+/// megabytes, so that a client that reads nothing costs work and memory until these are full.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
-/// Answers are small and whole: waiting to fill a packet would only delay them. Who takes nothing
-/// of what waits, or has vanished without a word, is given up by the system.
+/// Responses are small and whole: waiting to fill a packet would only delay them. The system drops
+/// a client that reads nothing of what is pending or has vanished silently.
 fn prepare(stream: &TcpStream, unread: Duration) -> io::Result<()> {
     const PROBE: Duration = Duration::from_secs(15);
     let socket = SockRef::from(stream);

@@ -1,9 +1,8 @@
-//! Who may be connected: so many in all, and so many from one address. Of those behind a proxy that
-//! is believed, each request counts as a connection of its client's.
+//! Limits of connections: in total, and per address. Behind a trusted proxy, each request counts as
+//! a connection of its client.
 //!
-//! Where all places are taken, a connection on which nothing is under way gives its own to whoever
-//! comes: the one that has rested longest, of the address that holds most of them. A place that is
-//! used stays whose it is.
+//! If all places are taken, an idle connection gives its place to a new one: the one that has been
+//! idle longest, of the address that holds the most. A place in use is never taken away.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 use super::life::Life;
 use crate::client::{Networks, one_client};
 
-/// How many connections that could give way are looked for at once, and how often: strangers may
-/// come as often as they like.
+/// How many idle connections are searched for at once, and how often: strangers may connect as
+/// often as they like.
 const RESTING: usize = 256;
 const LOOKED_AGAIN: Duration = Duration::from_millis(50);
 
-/// Why a connection is not taken.
+/// The reason for refusing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The process has as many as it takes.
+    /// The process has reached its limit.
     Full,
-    /// The address has its share.
+    /// The address has used up its share.
     Share,
 }
 
@@ -41,13 +40,13 @@ impl Refused {
     }
 }
 
-/// The connections that a process takes.
+/// The connections of a process.
 pub(super) struct Places {
     most: usize,
     most_per_address: usize,
-    /// Proxies stand for many clients.
+    /// Proxies stand in for many clients.
     proxies: Networks,
-    /// How long a connection has rested before it gives way.
+    /// How long a connection must have been idle before it is shed.
     rest: Duration,
     taken: Mutex<Taken>,
     open: Gauge,
@@ -58,17 +57,17 @@ struct Taken {
     seats: HashMap<u64, Connection>,
     next: u64,
     by_address: HashMap<IpAddr, usize>,
-    /// Those that rested when they were looked for last, whoever is to give way first at the end.
+    /// The connections found idle by the last search; the first to be shed is at the end.
     resting: Vec<u64>,
     looked: Option<Instant>,
 }
 
-/// A connection that is taken.
+/// An accepted connection.
 struct Connection {
-    /// What it is counted under.
+    /// The address that it is counted under.
     address: Option<IpAddr>,
     life: Arc<Life>,
-    /// It has given its place away.
+    /// Cancelled once it has given its place away.
     ended: CancellationToken,
 }
 
@@ -89,7 +88,7 @@ impl Places {
         })
     }
 
-    /// A place for a connection from this address.
+    /// Takes a place for a connection from this address.
     pub(super) fn take(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -101,8 +100,8 @@ impl Places {
         if address.is_some() && held >= self.most_per_address {
             return Err(Refused::Share);
         }
-        // No address gets more than it leaves to the others, but for what it may put in the place
-        // of one that has more.
+        // No address gets more places than it leaves to the others, unless it replaces a connection
+        // of an address that has more.
         let has_room = free > 0 && (address.is_none() || held < free);
         if !has_room {
             let refused = if free == 0 {
@@ -138,7 +137,7 @@ impl Places {
         self.most.saturating_sub(taken.seats.len())
     }
 
-    /// Takes a place from a connection, which ends.
+    /// Takes the place from a connection, which then ends.
     fn end(&self, taken: &mut Taken, id: u64) {
         let Some(seat) = taken.seats.remove(&id) else {
             return;
@@ -150,7 +149,7 @@ impl Places {
         self.open.decrement(1);
     }
 
-    /// Counts a request whose client is another one than the other end of its connection.
+    /// Counts a request whose client is not the peer of its connection.
     pub(super) fn take_for(
         self: &Arc<Self>,
         client: IpAddr,
@@ -177,8 +176,8 @@ impl Places {
         })
     }
 
-    /// What a connection is counted under. Proxies and whoever is on this machine are not: behind
-    /// them may be anybody.
+    /// The address that a connection is counted under. Proxies and this machine are not counted:
+    /// anyone may be behind them.
     fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         let exempt = peer.is_loopback() || self.proxies.contains(peer);
@@ -191,13 +190,13 @@ impl Places {
 }
 
 impl Taken {
-    /// How many an address holds; nothing is held of who is not counted.
+    /// How many places an address holds; 0 if it is not counted.
     fn held(&self, address: Option<IpAddr>) -> usize {
         let held = address.and_then(|address| self.by_address.get(&address));
         held.copied().unwrap_or(0)
     }
 
-    /// The connection that gives way first to an address which holds so many.
+    /// The first connection to be shed for an address that holds `to` places.
     fn resting(&mut self, to: usize, rest: Duration) -> Option<u64> {
         loop {
             let Some(id) = self.resting.last().copied() else {
@@ -212,7 +211,7 @@ impl Taken {
             let seat = self.seats.get(&id).filter(|seat| seat.rests(rest));
             if let Some(seat) = seat {
                 let held = self.held(seat.address);
-                // Whoever has none comes in before anybody's second.
+                // An address that holds none takes precedence over another's second one.
                 let yields = to == 0 || held > to + 1;
                 return yields.then(|| self.resting.pop()).flatten();
             }
@@ -248,7 +247,7 @@ impl Taken {
 }
 
 impl Connection {
-    /// Whether nothing has been under way for so long.
+    /// Whether it has been idle for at least this long.
     fn rests(&self, rest: Duration) -> bool {
         let life = &self.life;
         !life.is_busy() && !life.is_upgraded() && life.idle_since().elapsed() >= rest
@@ -263,7 +262,7 @@ pub(super) struct ConnectionPlace {
 }
 
 impl ConnectionPlace {
-    /// Says when the place was given to another connection.
+    /// Cancelled when the place was given to another connection.
     pub(super) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
@@ -275,7 +274,7 @@ impl Drop for ConnectionPlace {
     }
 }
 
-/// What counts as one connection of an address, until it is dropped.
+/// Counts as one connection of an address, until it is dropped.
 pub(super) struct Share {
     places: Arc<Places>,
     address: IpAddr,

@@ -1,8 +1,8 @@
-//! A connection's bytes: read while they come in time, written while they are taken.
+//! A connection's bytes: read while they arrive in time, written while they are read by the peer.
 //!
-//! The time for a head, and for silence between requests, is kept here and not by the HTTP library,
-//! which knows only one time for both. Timers are armed once and moved when they ring, so that a
-//! busy connection costs none of them.
+//! The timeouts for a head and for idle connections are kept here and not by the HTTP library,
+//! which has only one for both. Timers are armed once and moved when they fire, so that a busy
+//! connection does not pay for them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -19,11 +19,11 @@ use super::life::Life;
 use super::linger::End;
 use super::places::ConnectionPlace;
 
-/// The system sees every byte that a client takes, this process only when there is room for a good
-/// part of what the system holds: it waits so many times longer.
+/// The system sees every byte that a client reads. This process notices only when there is room for
+/// a good part of what the system buffers, so it waits this many times longer.
 const ROOM_TAKES: u32 = 5;
 
-/// How long a connection is waited for.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) head: Duration,
@@ -33,23 +33,23 @@ pub(super) struct Patience {
     pub(super) unread: Duration,
 }
 
-/// A connection that is given up when it stands still, and that lingers at its end.
+/// A connection that is given up when it stalls, and that lingers at its end.
 pub(super) struct Wire {
     stream: TcpStream,
     life: Arc<Life>,
     patience: Patience,
-    /// Rings when reading may have waited long enough.
+    /// Fires when reading may have waited long enough.
     reading: Option<Pin<Box<Sleep>>>,
-    /// Rings when writing has; there is one only while writing waits.
+    /// Fires when writing has waited too long; set only while writing waits.
     writing: Option<Pin<Box<Sleep>>>,
     head: Option<Head>,
     end: Option<End>,
     _place: ConnectionPlace,
 }
 
-/// The head of a request, of which something has come.
+/// The partly received head of a request.
 struct Head {
-    /// How many requests had come before it.
+    /// How many requests had begun before it.
     after: u64,
     due: Instant,
 }
@@ -73,13 +73,13 @@ impl Wire {
         }
     }
 
-    /// The head that is coming, while nothing else is under way.
+    /// The head being received, while no request is in progress.
     fn coming_head(&self) -> Option<&Head> {
         let begun = self.life.begun();
         self.head.as_ref().filter(|head| head.after == begun)
     }
 
-    /// Bytes have come; between requests they begin a head.
+    /// Records that bytes have arrived; between requests they begin a head.
     fn note_bytes(&mut self) {
         if self.life.is_busy() || self.coming_head().is_some() {
             return;
@@ -90,7 +90,7 @@ impl Wire {
         });
     }
 
-    /// Until when bytes have to come; `None` while the client need not send any.
+    /// The deadline for the next bytes; `None` while the client need not send any.
     fn reading_due(&self) -> Option<Instant> {
         if self.life.is_busy() || self.writing.is_some() {
             None
@@ -103,7 +103,7 @@ impl Wire {
         }
     }
 
-    /// Nothing has come: waits on, or ends the reading side where it has waited long enough.
+    /// Waits for bytes, or ends the reading side if it has waited long enough.
     fn wait_for_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.life.is_upgraded() {
             self.reading = None;
@@ -128,10 +128,11 @@ impl Wire {
         }
     }
 
-    /// What follows looks like the other side's own end. Whoever has begun a head is told why.
+    /// To the HTTP library this looks like the peer's own end. A client that has begun a head gets
+    /// the reason.
     fn give_up_reading(&mut self) {
         let kind = if self.coming_head().is_some() {
-            // Nothing waits to be written, so there is room; and nobody to tell if there is none.
+            // No write is pending, so there is room. If it fails, there is no one to report it to.
             let _ = self.stream.try_write(&answers::HEAD_TOO_SLOW.bytes());
             "head"
         } else {
@@ -140,7 +141,7 @@ impl Wire {
         note_timeout(kind);
     }
 
-    /// Keeps the time of a write that finds no room.
+    /// Applies the timeout to a write that finds no room.
     fn write_in_time(
         &mut self,
         cx: &mut Context<'_>,
@@ -162,7 +163,7 @@ impl Wire {
         Poll::Ready(Err(error))
     }
 
-    /// Puts an answer of ours in the place of one that the HTTP library makes by itself.
+    /// Returns our response to replace one that the HTTP library wrote itself.
     fn instead_of(&self, written: &[u8]) -> Option<LastAnswer> {
         if !written.starts_with(b"HTTP/1.1 4") || self.life.is_busy() {
             return None;
@@ -171,14 +172,14 @@ impl Wire {
     }
 }
 
-/// The system says so where a client has taken nothing for too long.
+/// The system reports `TimedOut` if a client has read nothing for too long.
 fn note_if_unread(error: &io::Error) {
     if error.kind() == io::ErrorKind::TimedOut {
         note_timeout("unread");
     }
 }
 
-/// Counts what was given up because it took too long.
+/// Counts a timeout.
 pub(super) fn note_timeout(kind: &'static str) {
     metrics::counter!("waypost_http_timeouts_total", "kind" => kind).increment(1);
 }
@@ -221,7 +222,7 @@ impl AsyncWrite for Wire {
         let written = match instead {
             Some(answer) => Pin::new(&mut self.stream)
                 .poll_write(cx, &answer.bytes())
-                // The buffer is empty before a last answer: this one was taken whole.
+                // The buffer is empty before a last response, so this one was written whole.
                 .map_ok(|_| parts.iter().map(|part| part.len()).sum()),
             None => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
         };

@@ -1,4 +1,4 @@
-//! What one client, and all together, may take of a process over its connections.
+//! Limits on the connections of one client, and of all together.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Settings that stand in files, as orchestrators hand secrets out.
+//! Settings in files, as orchestrators provide secrets.
 //!
-//! Where `<VARIABLE>_FILE` is set, the file that it names holds what `<VARIABLE>` would. An
-//! argument or the variable itself goes before it.
+//! If `<VARIABLE>_FILE` is set, the file that it names holds the value of `<VARIABLE>`. An argument
+//! or the variable itself takes precedence.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error, Parser};
 
-/// Reads a program's settings from its arguments, its environment, and the files that this names;
-/// ends the program with a message where they cannot be read.
+/// Reads a program's settings from its arguments, its environment, and the files named there; ends
+/// the program with a message if they cannot be read.
 pub fn parse<P: Parser>() -> P {
     let arguments = std::env::args_os();
     try_parse(arguments, |name| std::env::var_os(name)).unwrap_or_else(|error| error.exit())
@@ -37,7 +37,7 @@ fn with_files(
     let mut failed = None;
     let command = command.mut_args(|arg| match content_for(&arg, variable) {
         Ok(None) => arg,
-        // Kept to the end of the program, as settings are.
+        // Leaked on purpose: settings live until the end of the program.
         Ok(Some(content)) => arg.default_value(&*content.leak()).hide_default_value(true),
         Err(message) => {
             failed = Some(message);
@@ -48,7 +48,7 @@ fn with_files(
     command.mut_subcommands(|subcommand| with_files(subcommand, variable, failure))
 }
 
-/// What stands in the file for this setting, where there is one.
+/// The content of the file for this setting, if there is one.
 fn content_for(
     arg: &Arg,
     variable: &dyn Fn(&str) -> Option<OsString>,
@@ -65,7 +65,7 @@ fn content_for(
     };
     let path = Path::new(&path);
     match std::fs::read_to_string(path) {
-        // Editors and `echo` end a file with a line end that is none of the value.
+        // Editors and `echo` end a file with a line end that is not part of the value.
         Ok(content) => Ok(Some(content.trim_end_matches(['\r', '\n']).to_owned())),
         Err(error) => Err(format!("{name}: cannot read {}: {error}", path.display())),
     }
@@ -108,7 +108,7 @@ mod tests {
         })
     }
 
-    /// A file of this content that is gone at the end.
+    /// A file with this content that is removed when dropped.
     struct File(std::path::PathBuf);
 
     impl File {
@@ -126,7 +126,7 @@ mod tests {
 
     impl Drop for File {
         fn drop(&mut self) {
-            // What is left in the folder of temporary files does no harm.
+            // A leftover file in the temporary folder does no harm.
             let _ = std::fs::remove_file(&self.0);
         }
     }

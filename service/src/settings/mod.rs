@@ -1,7 +1,7 @@
-//! Settings, parsed whole at start-up from arguments and environment variables.
+//! Settings, parsed at start-up from arguments and environment variables.
 //!
 //! Every program flattens the structs that it needs into its own `clap::Parser`, which it reads
-//! with [`parse`]: what `<VARIABLE>` would hold may stand in the file that `<VARIABLE>_FILE` names.
+//! with [`parse`]: the value of `<VARIABLE>` may also be in the file named by `<VARIABLE>_FILE`.
 
 mod edge;
 mod files;
@@ -21,7 +21,7 @@ pub use runs::OpenRunSettings;
 pub use secret::Secret;
 pub use traces::TraceSettings;
 
-/// A setting that this program cannot do without.
+/// A required setting is missing.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{variable} is not set: {purpose}")]
 pub struct MissingSetting {
@@ -136,7 +136,7 @@ pub struct DatabaseSettings {
 }
 
 impl DatabaseSettings {
-    /// The address of Postgres, or what is missing.
+    /// The address of Postgres, or the error that it is missing.
     pub fn required_url(&self) -> Result<&Secret<String>, MissingSetting> {
         given(self.url.as_ref()).ok_or(MissingSetting {
             variable: "DATABASE_URL",
@@ -144,21 +144,21 @@ impl DatabaseSettings {
         })
     }
 
-    /// The address of Postgres for the role that can only read, where one is named.
+    /// The address of Postgres for the read-only role, if one is configured.
     pub fn read_url(&self) -> Option<&Secret<String>> {
         given(self.read_url.as_ref())
     }
 }
 
-/// A variable that is set to nothing counts as not set, as in many a compose file.
+/// A variable set to the empty string counts as not set, as in many a compose file.
 fn given(setting: Option<&Secret<String>>) -> Option<&Secret<String>> {
     setting.filter(|value| !value.expose().is_empty())
 }
 
-/// Settings of which nothing is set: neither arguments nor the environment are looked at.
+/// Default settings: neither arguments nor the environment are read.
 ///
 /// # Panics
-/// Where one of them has to be set.
+/// If one of them is required.
 #[expect(clippy::expect_used, reason = "a programmer's mistake, seen at once")]
 pub fn defaults<S: Args>() -> S {
     let nothing_set = S::augment_args(Command::new("defaults"))
@@ -168,7 +168,7 @@ pub fn defaults<S: Args>() -> S {
     settings.expect("settings that need not be set")
 }
 
-/// Reads a duration in seconds, with a fraction where need be.
+/// Parses a duration in seconds, optionally with a fraction.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! What bounds the runs of an organization.
+//! Limits on the runs of an organization.
 
 use clap::Args;
 

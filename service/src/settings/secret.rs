@@ -1,4 +1,4 @@
-//! Values that must not be seen.
+//! Values that must not be shown.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::str::FromStr;
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
+    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// The value itself, for whoever must use it.
+    /// The value itself, for the code that must use it.
     pub const fn expose(&self) -> &T {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Where traces go.
+//! Settings of trace export.
 
 use clap::Args;
 
@@ -31,7 +31,7 @@ pub struct TraceSettings {
 }
 
 impl TraceSettings {
-    /// The collector's address, where one is named.
+    /// The collector's address, if one is configured.
     pub(crate) fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
     }

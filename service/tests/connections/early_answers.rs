@@ -1,4 +1,4 @@
-//! Answers that come before the body.
+//! Responses sent before the body arrived.
 
 use std::time::Duration;
 

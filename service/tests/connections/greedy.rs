@@ -1,4 +1,4 @@
-//! Clients that take much, and what is no request.
+//! Greedy clients, and bytes that are not a request.
 
 use service::settings::EdgeSettings;
 use tokio::io::AsyncReadExt as _;

@@ -1,4 +1,4 @@
-//! What clients that are slow, silent, greedy or merely refused may take of a process.
+//! Limits for clients that are slow, silent, greedy or merely refused.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod early_answers;
@@ -49,7 +49,7 @@ fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A connection, as bytes.
+/// A raw connection.
 struct Client(TcpStream);
 
 impl Client {
@@ -61,7 +61,7 @@ impl Client {
         self.0.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// One answer with a `Content-Length`: its head and its body.
+    /// Reads one response with a `Content-Length`: its head and its body.
     async fn answer(&mut self) -> (String, String) {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -75,7 +75,7 @@ impl Client {
         (head, String::from_utf8(body).unwrap())
     }
 
-    /// Everything until the server closes.
+    /// Reads everything until the server closes.
     async fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).await.unwrap();

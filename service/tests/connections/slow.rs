@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, or take nothing.
+//! Clients that are slow, silent, or read nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -72,14 +72,14 @@ async fn a_body_that_does_not_come_is_given_up_with_its_bytes() {
     assert!(head.starts_with("HTTP/1.1 408"), "{head}");
     assert!(says_close(&head), "{head}");
     assert!(body.contains("too slowly"), "{body}");
-    // One client gets a fifth of the memory; these all find it free again.
+    // One client gets a fifth of the memory; each of these finds it free again.
     for _ in 0..3 {
         let (head, _) = unfinished().await;
         assert!(head.starts_with("HTTP/1.1 408"), "{head}");
     }
 }
 
-/// Ends when it is dropped, and says so.
+/// Notifies when it is dropped.
 struct Dropped(Arc<Notify>);
 
 impl Drop for Dropped {

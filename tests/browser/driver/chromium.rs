@@ -1,4 +1,4 @@
-//! The one browser of these tests: found, started, and ended with this process.
+//! The shared browser of these tests: found, started, and stopped with this process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// Names a browser that stands elsewhere, or says that there is `none`.
+/// Path of a browser that is elsewhere, or `none` if there is none.
 const VARIABLE: &str = "WAYPOST_CHROMIUM";
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Nothing of its own goes over the network, and no page waits because another one is in front. It
-/// shows our own pages alone, so it does without a sandbox, which root and containers do not have.
+/// It makes no network requests of its own, and no page waits because another one is in front. It
+/// shows only our own pages, so it does without a sandbox, which root and containers do not have.
 const ARGUMENTS: [&str; 16] = [
     "--headless=new",
     "--no-sandbox",
@@ -31,7 +31,7 @@ const ARGUMENTS: [&str; 16] = [
     "--hide-scrollbars",
 ];
 
-/// Where the running browser is spoken to; nothing where none is installed, which is told once.
+/// The running browser's address; `None` if none is installed, which is reported once.
 pub(super) fn address() -> Option<&'static str> {
     static ADDRESS: OnceLock<Option<String>> = OnceLock::new();
     let found = ADDRESS.get_or_init(|| {
@@ -44,9 +44,9 @@ pub(super) fn address() -> Option<&'static str> {
     found.as_deref()
 }
 
-/// Says something that is read even where the test passes.
+/// Prints something that is shown even if the test passes.
 pub(crate) fn tell(what: &str) {
-    // Whoever closed stderr does not want to read it.
+    // If stderr was closed, nothing reads it.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
@@ -71,8 +71,8 @@ fn program() -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| candidate.is_file())
 }
 
-/// A shell leads the browser's processes and waits for the end of its input, which comes with the
-/// end of this one: then the browser ends, and its folder is removed.
+/// A shell leads the browser's processes and waits for the end of its input, which comes when this
+/// process exits: then it kills the browser and removes its folder.
 const SHELL: &str = r#"folder=$1; shift
 "$@" --user-data-dir="$folder" about:blank </dev/null &
 cat >/dev/null
@@ -97,8 +97,8 @@ fn start(program: &Path) -> String {
     address.unwrap_or_else(|said| panic!("{} does not start: {said}", program.display()))
 }
 
-/// The address, which the browser says as soon as it listens; whatever else it says is read on, so
-/// that it never waits for that.
+/// Reads the address, which the browser prints as soon as it listens; its later output is read too,
+/// so that it never blocks on it.
 fn told_address(shell: &mut Child) -> Result<String, String> {
     let said = shell.stderr.take().expect("a pipe");
     let mut lines = BufReader::new(said).lines().map_while(Result::ok);

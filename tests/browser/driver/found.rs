@@ -1,10 +1,10 @@
-//! What a person finds on a page: by role and name as those who hear it do, or by a selector.
+//! Elements that a person finds on a page: by role and name as screen readers do, or by a selector.
 
 use serde_json::{Value, json};
 
 use super::Page;
 
-/// Something on a page. It is looked up anew for whatever is done with it.
+/// An element of a page. It is looked up again for every action.
 pub(crate) struct Found<'p> {
     page: &'p Page,
     by: By,
@@ -15,8 +15,8 @@ enum By {
     Selector(String),
 }
 
-/// Brings it into sight, and says where its middle is once nothing lies upon it. A page that lives
-/// may move between this and the click: from now on a click on anything else comes to nothing.
+/// Scrolls it into view, and returns its middle once nothing covers it. A live page may move
+/// between this and the click: from now on a click on anything else has no effect.
 const AIM: &str = r"function () {
   this.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
   // Between the two lines of a link that is broken lies what it stands in.
@@ -41,7 +41,7 @@ const AIM: &str = r"function () {
   return [left, top];
 }";
 
-/// Whether the click went elsewhere. Where it led to another page, it did not.
+/// Whether the click went elsewhere. If it led to another page, it did not.
 const WAS_MISSED: &str = "function () { return this.wasMissed(); }";
 
 /// Chooses an option by its text, as a person does.
@@ -95,7 +95,7 @@ impl<'p> Found<'p> {
         Some(answer["result"]["objectId"].as_str()?.to_owned())
     }
 
-    /// The first of this name; else one whose name begins with it.
+    /// The first with this name, otherwise one whose name begins with it.
     async fn look_by_role(&self, roles: &[&str], wanted: &str) -> Option<String> {
         let document = self.handle_of("document").await?;
         let mut begins = None;
@@ -129,7 +129,7 @@ impl<'p> Found<'p> {
         Some(resolved["object"]["objectId"].as_str()?.to_owned())
     }
 
-    /// What a function of it comes to, once it is there and the function comes to something.
+    /// Returns a function's result on it, once it is there and the result is not null or false.
     async fn ask(&self, function: &str, arguments: Value) -> Value {
         self.page
             .wait(&self.said(), async || {
@@ -139,7 +139,7 @@ impl<'p> Found<'p> {
             .await
     }
 
-    /// What a function comes to, unless that is nothing.
+    /// Returns the result of a function, unless it is null or false.
     async fn of(&self, handle: &str, function: &str, arguments: &Value) -> Option<Value> {
         let call = json!({
             "objectId": handle, "functionDeclaration": function,
@@ -150,7 +150,7 @@ impl<'p> Found<'p> {
         (!value.is_null() && value != false).then_some(value)
     }
 
-    /// Clicks it with the mouse, and again if it has moved away from under it.
+    /// Clicks it with the mouse, and again if it has moved away.
     pub(crate) async fn click(&self) {
         self.page
             .wait(&self.said(), async || {
@@ -174,7 +174,7 @@ impl<'p> Found<'p> {
         }
     }
 
-    /// Clicks it and waits until the page that it leads to is there.
+    /// Clicks it and waits until the page that it leads to is loaded.
     pub(crate) async fn follow(&self) {
         let before = self.page.document().await;
         self.click().await;
@@ -187,7 +187,7 @@ impl<'p> Found<'p> {
             .await;
     }
 
-    /// Writes a text in the place of what stands in it.
+    /// Replaces its text.
     pub(crate) async fn write(&self, text: &str) {
         self.page
             .wait(&self.said(), async || {
@@ -197,7 +197,7 @@ impl<'p> Found<'p> {
                 self.of(&handle, select, &json!([])).await?;
                 let inserted = json!({"text": text});
                 self.page.call("Input.insertText", inserted).await;
-                // A page that was drawn anew meanwhile has taken the focus, and the text with it.
+                // A page that was redrawn meanwhile has lost the focus, and the text with it.
                 let written = "function (text) { return this.isConnected && this.value === text; }";
                 let written = self.of(&handle, written, &json!([{"value": text}])).await;
                 written.map(drop)
@@ -210,7 +210,7 @@ impl<'p> Found<'p> {
         self.ask(CHOOSE, json!([{"value": text}])).await;
     }
 
-    /// Gives it a file.
+    /// Selects a file for it.
     pub(crate) async fn take_file(&self, file: &std::path::Path) {
         self.ask("function () { return !this.disabled; }", json!([]))
             .await;
@@ -219,7 +219,7 @@ impl<'p> Found<'p> {
         self.page.call("DOM.setFileInputFiles", files).await;
     }
 
-    /// The text in it, once there is any.
+    /// Its text, once there is any.
     pub(crate) async fn text(&self) -> String {
         let text = self
             .ask(
@@ -230,7 +230,7 @@ impl<'p> Found<'p> {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until it is there and can be seen.
+    /// Waits until it is there and visible.
     pub(crate) async fn is_there(&self) {
         self.ask("function () { return this.checkVisibility(); }", json!([]))
             .await;

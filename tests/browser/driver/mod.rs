@@ -16,7 +16,7 @@ use self::page::PATIENCE;
 pub(crate) use self::page::{Page, Scheme};
 use self::wire::Wire;
 
-/// So many tests use the browser at a time: each keeps one or two pages of it in memory.
+/// Number of tests that use the browser at a time: each keeps one or two of its pages in memory.
 static PLACES: Semaphore = Semaphore::const_new(4);
 
 /// Waits as long as for anything on a page.
@@ -24,16 +24,16 @@ pub(crate) async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option
     harness::eventually_within(PATIENCE, what, probe).await
 }
 
-/// What one test has of the browser.
+/// One test's share of the browser.
 pub(crate) struct Browser {
     wire: Arc<Wire>,
     base: String,
     pages: Mutex<Vec<Page>>,
 }
 
-/// Runs a test in a browser, and holds that its pages have said nothing on their consoles. What the
-/// test gives back lives until then: a system that pages still read. Where no Chromium is installed
-/// the test is left out.
+/// Runs a test in a browser, and asserts that its pages have written nothing to their consoles. The
+/// test's return value lives until then: a system that pages still read. The test is skipped if no
+/// Chromium is installed.
 pub(crate) async fn browse<T>(test: impl AsyncFnOnce(&Browser) -> T) {
     let Some(address) = chromium::address() else {
         return;
@@ -53,12 +53,12 @@ pub(crate) async fn browse<T>(test: impl AsyncFnOnce(&Browser) -> T) {
 }
 
 impl Browser {
-    /// A page with cookies, storage and permissions of its own, as of another person.
+    /// Opens a page with its own cookies, storage and permissions, as of another person.
     pub(crate) async fn page(&self) -> Page {
         self.page_at(&self.base).await
     }
 
-    /// The same of a system that is not the shared one.
+    /// The same for a system that is not the shared one.
     pub(crate) async fn page_of(&self, system: &System) -> Page {
         self.page_at(&format!("http://{}", system.addr())).await
     }

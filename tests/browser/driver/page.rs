@@ -1,4 +1,4 @@
-//! A page, and what a person does on it.
+//! A page, and a person's actions on it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::found::Found;
 use super::wire::{Event, Wire};
 
-/// Whether the page is read as a person would: all there, and all scripts have begun.
+/// Whether the page is complete, with all scripts started.
 const IS_READY: &str = "document.readyState === 'complete'";
 
-/// How long anything may take to show, on a machine that builds at the same time.
+/// How long anything may take to appear, on a machine that builds at the same time.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Roles of what a person writes or chooses in.
+/// Roles of input elements.
 const FIELDS: &[&str] = &["textbox", "searchbox", "combobox", "spinbutton", "checkbox"];
 
 /// A page of the browser.
@@ -26,11 +26,11 @@ pub(crate) struct Page {
     session: String,
     context: String,
     base: String,
-    /// What the console may say because the test does something wrong on purpose.
+    /// Console messages allowed because the test does something wrong on purpose.
     allowed: Arc<Mutex<Vec<String>>>,
 }
 
-/// Colours that a person may prefer.
+/// Colour schemes that a person may prefer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Light,
@@ -65,19 +65,19 @@ impl Page {
         answer.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Looks at the page in a window of this width.
+    /// Sets the window's width.
     pub(crate) async fn is_wide(&self, width: u32) {
         self.has_size(width, 900).await;
     }
 
-    /// Looks at the page in a window of this size.
+    /// Sets the window's size.
     pub(crate) async fn has_size(&self, width: u32, height: u32) {
         let size =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// Prefers these colours.
+    /// Sets the preferred colour scheme.
     pub(crate) async fn prefers(&self, scheme: Scheme) {
         let value = match scheme {
             Scheme::Light => "light",
@@ -88,13 +88,13 @@ impl Page {
         self.call("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// Runs no scripts of pages from now on.
+    /// Disables the pages' scripts from now on.
     pub(crate) async fn without_scripts(&self) {
         let off = json!({"value": true});
         self.call("Emulation.setScriptExecutionDisabled", off).await;
     }
 
-    /// Runs a script before those of every page that is opened from now on.
+    /// Runs a script before those of every page opened from now on.
     pub(crate) async fn begins_with(&self, script: &str) {
         self.call("Page.enable", json!({})).await;
         let source = json!({"source": script});
@@ -102,7 +102,7 @@ impl Page {
             .await;
     }
 
-    /// Is there, and lets pages know.
+    /// Sets the location and lets pages read it.
     pub(crate) async fn stands_at(&self, lat: f64, lng: f64) {
         let permissions = json!({
             "permissions": ["geolocation"], "origin": self.base, "browserContextId": self.context,
@@ -116,7 +116,7 @@ impl Page {
         self.call("Emulation.setGeolocationOverride", place).await;
     }
 
-    /// Puts what is downloaded into a folder.
+    /// Saves downloads in a folder.
     pub(crate) async fn downloads_to(&self, folder: &Path) {
         let behavior = json!({
             "behavior": "allow", "downloadPath": folder, "browserContextId": self.context,
@@ -128,7 +128,7 @@ impl Page {
         set.unwrap();
     }
 
-    /// Has the session of somebody who has signed in elsewhere.
+    /// Uses the session of a person who has signed in elsewhere.
     pub(crate) async fn is_of(&self, owner: &Owner) {
         let (name, value) = owner.cookie.split_once('=').unwrap();
         self.has_cookie(name, value).await;
@@ -140,7 +140,7 @@ impl Page {
         self.call("Network.setCookie", cookie).await;
     }
 
-    /// Goes to an address of the system and waits until the page is all there.
+    /// Opens an address of the system and waits until the page is complete.
     pub(crate) async fn go(&self, path: &str) {
         let url = format!("{}{path}", self.base);
         let gone = self.call("Page.navigate", json!({"url": url})).await;
@@ -153,7 +153,7 @@ impl Page {
         .await;
     }
 
-    /// Which document is shown: another one after every navigation.
+    /// The current document's id, which changes with every navigation.
     pub(super) async fn document(&self) -> Option<String> {
         let tree = self.try_call("Page.getFrameTree", json!({})).await.ok()?;
         let document = tree["frameTree"]["frame"]["loaderId"].as_str()?;
@@ -166,7 +166,7 @@ impl Page {
             .is_ok_and(|ready| ready == true)
     }
 
-    /// What an expression of the page's script comes to.
+    /// Evaluates an expression of the page's script.
     pub(crate) async fn run(&self, script: &str) -> Value {
         let ran = self.try_run(script).await;
         ran.unwrap_or_else(|error| panic!("{error} in {script:.200}"))
@@ -181,7 +181,7 @@ impl Page {
         }
     }
 
-    /// The text that can be read on the page.
+    /// The visible text of the page.
     pub(crate) async fn text(&self) -> String {
         let text = self.try_run("document.body?.innerText ?? ''").await;
         text.ok()
@@ -189,7 +189,7 @@ impl Page {
             .unwrap_or_default()
     }
 
-    /// The address that is shown, without its host.
+    /// The current address, without its host.
     pub(crate) async fn path(&self) -> String {
         let path = self.run("location.pathname + location.search").await;
         path.as_str().unwrap().to_owned()
@@ -204,7 +204,7 @@ impl Page {
         .await;
     }
 
-    /// Waits until a text can be read.
+    /// Waits until a text is visible.
     pub(crate) async fn sees(&self, text: &str) {
         let what = format!("«{text}»");
         self.wait(&what, async || {
@@ -213,7 +213,7 @@ impl Page {
         .await;
     }
 
-    /// Waits until a text can no longer be read.
+    /// Waits until a text is no longer visible.
     pub(crate) async fn sees_no(&self, text: &str) {
         let what = format!("no «{text}»");
         self.wait(&what, async || {
@@ -223,7 +223,7 @@ impl Page {
         .await;
     }
 
-    /// Waits until `probe` gives something, or fails with what the page shows instead.
+    /// Waits until `probe` returns something, or fails with what the page shows instead.
     pub(crate) async fn wait<T>(&self, what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
         let waiting = eventually_within(PATIENCE * 2, what, probe);
         if let Ok(found) = tokio::time::timeout(PATIENCE, waiting).await {
@@ -237,7 +237,7 @@ impl Page {
         )
     }
 
-    /// A button by what it is called for those who hear the page.
+    /// A button by its accessible name.
     pub(crate) fn button(&self, name: &str) -> Found<'_> {
         Found::named(self, &["button"], name)
     }
@@ -247,22 +247,22 @@ impl Page {
         Found::named(self, &["link"], name)
     }
 
-    /// What is written or chosen in, by its label.
+    /// An input element by its label.
     pub(crate) fn field(&self, name: &str) -> Found<'_> {
         Found::named(self, FIELDS, name)
     }
 
-    /// What opens and closes, by its heading.
+    /// A disclosure widget by its heading.
     pub(crate) fn summary(&self, name: &str) -> Found<'_> {
         Found::named(self, &["DisclosureTriangle"], name)
     }
 
-    /// Whatever a selector finds first.
+    /// The first element that a selector matches.
     pub(crate) fn at(&self, selector: &str) -> Found<'_> {
         Found::selected(self, selector)
     }
 
-    /// A picture of what the window shows, as the bytes of a file.
+    /// A screenshot of the window, as the bytes of a file.
     pub(crate) async fn picture(&self, format: Value) -> Vec<u8> {
         use base64::Engine as _;
         let taken = self.call("Page.captureScreenshot", format).await;
@@ -270,13 +270,12 @@ impl Page {
         engine.decode(taken["data"].as_str().unwrap()).unwrap()
     }
 
-    /// Lets the console say something that a test brings about on purpose.
+    /// Allows a console message that a test causes on purpose.
     pub(crate) fn may_say(&self, what: &str) {
         self.allowed.lock().unwrap().push(what.to_owned());
     }
 
-    /// What the console has said since it was last asked: of scripts, of the network, and of the
-    /// security policy.
+    /// Console messages since the last call: from scripts, the network and the security policy.
     pub(crate) fn has_said(&self) -> Vec<String> {
         let events = self.wire.take_events(&self.session).into_iter();
         let allowed = self.allowed.lock().unwrap();
@@ -286,7 +285,7 @@ impl Page {
     }
 
     pub(super) async fn has_a_quiet_console(&self) {
-        // What was said before this answer has arrived with it.
+        // Earlier messages have arrived by the time of this response.
         let _ = self.try_run("0").await;
         assert_eq!(self.has_said(), Vec::<String>::new(), "on the console");
     }

@@ -1,4 +1,4 @@
-//! The browser's own protocol: a command and its answer, and events, as JSON over a socket.
+//! The browser's own protocol: commands with their responses, and events, as JSON over a socket.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ struct Shared {
     is_over: bool,
 }
 
-/// Something that happened on a page.
+/// An event on a page.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) session: String,
@@ -30,7 +30,7 @@ pub(super) struct Event {
     pub(super) params: Value,
 }
 
-/// A connection of a test's own. What it has made in the browser ends with it.
+/// A test's own connection. What it has created in the browser ends with it.
 pub(super) struct Wire {
     next: AtomicU64,
     out: mpsc::UnboundedSender<Message>,
@@ -45,7 +45,7 @@ impl Wire {
         let tcp = TcpStream::connect(host.expect("an address"))
             .await
             .expect("the browser");
-        // A picture of a page comes as one message.
+        // A screenshot of a page arrives as one message.
         let bounds = WebSocketConfig::default()
             .max_message_size(None)
             .max_frame_size(None);
@@ -75,7 +75,7 @@ impl Wire {
         Self { next, out, shared }
     }
 
-    /// A command to a page, or to the browser itself where `session` is empty.
+    /// Sends a command to a page, or to the browser itself if `session` is empty.
     pub(super) async fn call(
         &self,
         session: &str,
@@ -103,7 +103,7 @@ impl Wire {
         }
     }
 
-    /// What happened on a page since it was last asked.
+    /// The events on a page since the last call.
     pub(super) fn take_events(&self, session: &str) -> Vec<Event> {
         let events = &mut lock(&self.shared).events;
         events

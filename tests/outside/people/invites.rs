@@ -1,4 +1,4 @@
-//! Coming in: by a link that works once, for whoever has the address.
+//! Joining: by a link that works once, for the holder of the address.
 
 use harness::{PASSWORD, Person, System, eventually};
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn whoever_took_an_owners_address_beforehand_gets_nothing() {
     assert_eq!(browser.page("/dashboard").await.status, 403);
     let terms = json!({"name": "x", "scopes": ["admin"]});
     browser.post("/dashboard/keys", &terms).await.error(403);
-    // The link alone opens nothing either: an account is never taken over by it.
+    // The link alone opens nothing either: it never takes over an account.
     let nobody = Browser::new(system);
     let shown = nobody.post(LOOK, &json!({"code": code})).await.ok(200);
     assert_eq!(
@@ -143,7 +143,7 @@ async fn whoever_opens_an_account_at_the_same_time_joins_nothing_unasked() {
             client.post("/auth/register", &theirs),
             browser.post(ACCEPT, &other)
         );
-        // One of them is first; the other one finds the address taken, and nothing comes of it.
+        // One of them is first; the other one finds the address taken and has no effect.
         let (registered, accepted) = (registered.status.as_u16(), accepted.status.as_u16());
         let joined = match (registered, accepted) {
             (201, 401 | 409) => false,
@@ -174,9 +174,9 @@ async fn a_link_is_for_its_address_alone() {
     as_eve.post(ACCEPT, &json!({"code": code})).await.error(409);
     let with_own_password = json!({"code": code, "password": "Eve's own password"});
     as_eve.post(ACCEPT, &with_own_password).await.error(401);
-    // The owner's own session is as good as none.
+    // The owner's own session does not count.
     owner.post(ACCEPT, &json!({"code": code})).await.error(409);
-    // Whoever is signed in to the account that has the address needs no password.
+    // A session of the account with the address needs no password.
     let as_ada = signed_in_as(&ada);
     let shown = as_ada.post(LOOK, &json!({"code": code})).await.ok(200);
     assert_eq!(shown["signedIn"], true);

@@ -1,4 +1,4 @@
-//! Going: removed, leaving, forgotten; and who may send whom.
+//! Ending a membership: removal, leaving, being forgotten; and who may remove whom.
 
 use std::time::Duration;
 

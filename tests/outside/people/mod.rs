@@ -12,7 +12,7 @@ const LOOK: &str = "/dashboard/invite/look";
 const ACCEPT: &str = "/dashboard/invite/accept";
 const PEOPLE: &str = "/dashboard/people";
 
-/// Somebody's browser on the pages of the dashboard.
+/// A person's browser on the pages of the dashboard.
 #[derive(Clone)]
 struct Browser {
     client: Client,
@@ -54,7 +54,7 @@ impl Browser {
         self.post("/dashboard/sign-in", &body).await
     }
 
-    /// Signs in, and waits until the pages know of the membership.
+    /// Signs in, and waits until the pages know the membership.
     async fn signs_in(&mut self, email: &str, password: &str) {
         let answer = eventually("the membership to be known", async || {
             let answer = self.tries_to_sign_in(email, password).await;
@@ -73,7 +73,7 @@ impl Browser {
         .await;
     }
 
-    /// Invites somebody and gives the code of the link.
+    /// Invites a person and returns the code of the link.
     async fn invites(&self, email: &str) -> String {
         let made = self.post(PEOPLE, &json!({"email": email})).await;
         assert_eq!(made.header("cache-control"), Some("no-store"));
@@ -89,7 +89,7 @@ fn new_email() -> String {
     format!("{}@corp.example", uuid::Uuid::new_v4().simple())
 }
 
-/// What stands behind the `#`, where no log sees it.
+/// The part after the `#`, which no log sees.
 fn code_of(link: &str) -> String {
     let (address, code) = link.split_once('#').expect("a fragment");
     assert!(address.ends_with("/dashboard/invite"), "{link}");

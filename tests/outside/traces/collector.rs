@@ -1,4 +1,4 @@
-//! A collector: it takes spans by OTLP and keeps them.
+//! A collector: it receives spans by OTLP and keeps them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,18 +10,18 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message as _;
 
-/// A span that has arrived.
+/// A received span.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
-    /// What the process that recorded it is called.
+    /// The name of the process that recorded it.
     pub(super) service: String,
     pub(super) name: String,
-    /// Ids are hexadecimal, as they stand in headers.
+    /// Ids are hexadecimal, as in headers.
     pub(super) trace: String,
     pub(super) id: String,
-    /// Empty where it is the first of its trace.
+    /// Empty if it is the first of its trace.
     pub(super) parent: String,
-    /// The traces and spans that it leads to.
+    /// The traces and spans that it links to.
     pub(super) links: Vec<(String, String)>,
     pub(super) attributes: HashMap<String, String>,
     pub(super) started: u64,
@@ -70,7 +70,7 @@ impl Collector {
         self.0.url("")
     }
 
-    /// What it gets, to be answered otherwise.
+    /// The receiver of its requests, to change its responses.
     pub(super) fn receiver(&self) -> &Receiver {
         &self.0
     }
@@ -96,7 +96,7 @@ impl Collector {
         spans
     }
 
-    /// Waits until the spans of a trace are as `wanted` says, and gives them.
+    /// Waits until the spans of a trace satisfy `wanted`, and returns them.
     pub(super) async fn until(&self, trace: &str, wanted: impl Fn(&[Span]) -> bool) -> Vec<Span> {
         eventually("the spans of a trace", async || {
             let mut spans = self.spans();

@@ -1,4 +1,4 @@
-//! Spans, from a request over the log to the webhook, as a collector gets them.
+//! Spans, from a request through the log to the webhook, as a collector receives them.
 
 mod collector;
 
@@ -21,7 +21,7 @@ async fn traced(collector: &Collector, settings: &[(&str, &str)]) -> System {
     System::start(SHAPE, &[&own[..], settings].concat()).await
 }
 
-/// A workflow that calls a receiver, whose success a webhook tells.
+/// A workflow that calls a receiver, and a webhook that reports its success.
 async fn calling(org: &Organization<'_>, receiver: &Receiver) -> String {
     let webhook = json!({"url": receiver.url("/hook"), "events": ["run.succeeded"]});
     org.admin.post("/api/v1/webhooks", &webhook).await.ok(201);
@@ -46,7 +46,7 @@ async fn trigger(org: &Organization<'_>, workflow: &str, trace: Option<&str>) ->
     answer
 }
 
-/// Ends all processes, each of which sends what it has not sent yet.
+/// Stops all processes, each of which sends its remaining spans.
 async fn end(system: &mut System) {
     system.programs().iter().for_each(Program::ask_to_end);
     eventually("the end of all processes", async || {
@@ -66,7 +66,7 @@ fn ids(traceparent: &str) -> (String, String) {
     (parts.next().unwrap(), parts.next().unwrap())
 }
 
-/// The header under which a receiver got a call at `path`.
+/// The `traceparent` header with which a receiver got a call at `path`.
 async fn sent_to(receiver: &Receiver, path: &str) -> String {
     let calls = receiver.wait_for(1, |call| call.path == path).await;
     calls[0].header("traceparent").to_owned()
@@ -80,7 +80,7 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 const TRIGGER: &str = "POST /api/v1/workflows/{id}/trigger";
 const READ: &str = "GET /api/v1/runs/{run_id}";
 
-/// Whether a trace has all that comes of a run that calls and is told of.
+/// Whether a trace is complete for a run that calls and is reported.
 fn is_whole(spans: &[Span]) -> bool {
     let of_run = spans.iter().filter(|span| span.is("projection"));
     let of_run = of_run.filter(|span| span.attributes["waypost.event.type"].starts_with("run."));
@@ -144,7 +144,7 @@ async fn one_trace_leads_from_the_request_over_the_log_to_the_webhook() {
     let call = named(&spans, "HTTP call");
     assert_eq!(call.parent, of_step.id);
     assert!(of_step.started <= call.started && call.ended <= of_step.ended);
-    // What is called goes on with the span of its call.
+    // The called service continues the span of its call.
     assert_eq!(ids(&step), (trace.clone(), call.id.clone()));
     let delivery = named(&spans, "delivery attempt");
     assert_eq!(ids(&hook), (trace.clone(), delivery.id.clone()));
@@ -168,14 +168,14 @@ async fn one_trace_leads_from_the_request_over_the_log_to_the_webhook() {
     the_batch_is_found(&collector, named(&spans, "projection"), &trace);
 }
 
-/// Those that are part of a span that has not come.
+/// Spans whose parent has not arrived.
 fn lost(spans: &[Span]) -> Vec<&Span> {
     let known: HashSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     let is_lost = |span: &&Span| !span.parent.is_empty() && !known.contains(&*span.parent);
     spans.iter().filter(is_lost).collect()
 }
 
-/// An event's span leads to the batch that it was part of, and that one to the event's trace.
+/// An event's span links to its batch, and that one to the event's trace.
 fn the_batch_is_found(collector: &Collector, event: &Span, trace: &str) {
     let [(of_batch, batch)] = &event.links[..] else {
         panic!("{event:#?}");
@@ -196,7 +196,7 @@ async fn a_trace_that_is_not_chosen_is_not_exported() {
     let org = system.organization().await;
     let receiver = Receiver::start().await;
     let workflow = calling(&org, &receiver).await;
-    // By its id, by its sender's word, and one that is chosen.
+    // Not sampled by its id, not sampled by its sender's decision, and one that is sampled.
     let (by_id, by_word) = (
         "4bf92f3577b34da6a300000000000001",
         "5bf92f3577b34da6a3ffffffffffff01",
@@ -222,7 +222,7 @@ async fn a_trace_that_is_not_chosen_is_not_exported() {
             spans.iter().any(|s| s.is("delivery attempt"))
         })
         .await;
-    // What is left is sent before the processes end.
+    // The remaining spans are sent before the processes exit.
     end(&mut system).await;
     let traces: HashSet<String> = collector
         .spans()
@@ -246,7 +246,7 @@ async fn a_collector_that_hangs_slows_nothing() {
         trigger(&org, &workflow, None).await;
     }
     receiver.wait_for(50, |call| call.path == "/hook").await;
-    // It is given five seconds for each batch, and there are many.
+    // Each batch has a timeout of five seconds, and there are many.
     assert!(
         started.elapsed() < Duration::from_secs(30),
         "{:?}",
@@ -284,7 +284,7 @@ async fn nothing_personal_is_in_a_span() {
     }
 }
 
-/// Sends what is personal wherever it may be sent, and gives what must not be told of it.
+/// Sends personal data wherever possible, and returns what must not be exported of it.
 async fn uses_what_is_personal(system: &System, org: &Organization<'_>) -> Vec<Vec<u8>> {
     let (name, email, password) = ("Zyxwa Marked", "zyxwb-marked@example.org", "zyxwc marked");
     let (phone, lat, lng) = ("+4915112398765", 47.123_498_7, 8.765_412_3);

@@ -78,7 +78,7 @@ fn remind(common: &CommonSettings, folder: &Path) {
     );
 }
 
-/// What a backup holds.
+/// The contents of a backup in numbers.
 pub(super) fn counts(manifest: &Manifest) -> Value {
     json!({
         "events": manifest.messages(Log::Events),
@@ -104,7 +104,7 @@ impl Bar {
         self.at(progress.stream, progress.done, progress.of);
     }
 
-    /// So far with this part of the work.
+    /// Shows the progress of this part of the work.
     pub(super) fn at(&self, doing: &'static str, done: u64, of: u64) {
         self.0.set_length(of);
         self.0.set_position(done);

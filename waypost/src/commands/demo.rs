@@ -1,4 +1,4 @@
-//! `waypost demo`: what the demo data is reached by.
+//! `waypost demo`: the addresses, key and sign-in of the demo data.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use crate::Failure;
 /// Where the demo's webhook and workflow calls go, and where `waypost listen` listens.
 pub(crate) const RECEIVER: &str = "127.0.0.1:8099";
 
-/// The demo, as its first start made it. It holds secrets, so its file is the owner's alone.
+/// The demo, as created by its first start. It holds secrets, so only the owner can read its file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Demo {
@@ -31,7 +31,7 @@ pub(crate) struct Demo {
     pub(crate) webhook_secret: String,
 }
 
-/// What a person signs in with.
+/// A person's credentials.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SignIn {
     pub(crate) email: String,
@@ -39,7 +39,7 @@ pub(crate) struct SignIn {
 }
 
 impl Demo {
-    /// The demo of this home, if it was made.
+    /// Loads the demo of this home, if it was created.
     pub(crate) fn load(home: &Path) -> Result<Option<Self>, Failure> {
         match fs::read(path(home)) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),

@@ -1,4 +1,4 @@
-//! `waypost events`: the log, for whoever holds it.
+//! `waypost events`: the log, for those with access to it.
 
 use std::io::{self, Write as _};
 use std::pin::pin;
@@ -73,7 +73,7 @@ impl Events {
         };
         tokio::select! {
             printed = print => match printed {
-                // Whoever reads has seen enough.
+                // The reader of the pipe has seen enough.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 printed => Ok(printed?),
             },

@@ -16,10 +16,10 @@ use super::print;
 use crate::Failure;
 use crate::system::{self, LogAccess, organization};
 
-/// How long the read models may take to follow.
+/// How long the read models may take to catch up.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// By then whoever follows the log has seen that a record was deleted.
+/// By then processes that follow the log have seen that a record was deleted.
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// Forget a person, or erase a business record. Neither can be undone.
@@ -70,7 +70,7 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
 }
 
-/// Somebody who was invited to an organization's people, and never had an account.
+/// Forgets a person who was invited to an organization's people and never had an account.
 async fn invited(commands: &Commands, email: &Email) -> Result<Value, Failure> {
     let origin = Origin::default();
     match organizations::forget_address(commands, &origin, email).await? {

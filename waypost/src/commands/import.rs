@@ -132,7 +132,7 @@ impl Import {
         Checkpoint::beside(&self.file, subject)
     }
 
-    /// What the file holds; `None` where it shows only when it is read.
+    /// The format of the file; `None` if it shows only when the file is read.
     fn format(&self) -> Result<Option<Format>, Failure> {
         let extension = |path: &Path| path.extension()?.to_str().map(str::to_owned);
         let extension = match extension(&self.file).as_deref() {
@@ -152,7 +152,7 @@ impl Import {
     }
 }
 
-/// What tells a file from all others; none for what can be read only once.
+/// The digest that identifies a file; `None` for what can be read only once.
 fn digest_of(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     if !path.is_file() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `waypost master-key`: another master key in place of the present one, while the system runs.
+//! `waypost master-key`: replaces the master key while the system runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) struct Rotate {
     log: LogAccess,
 }
 
-/// What a run has come to.
+/// The result of a run.
 struct Run {
     rotated: u64,
     finished: bool,
@@ -95,7 +95,7 @@ impl Rotate {
         if !replaced {
             let new = files.next_or_make()?;
             begin(&log, &new).await?;
-            // From here on the new key is the one that a start finds.
+            // From here on a start finds the new key.
             let kept = files.replace()?;
             eprintln!(
                 "The new key is in place; the old one is kept as {}.",
@@ -162,7 +162,7 @@ impl Rotate {
         Ok(run)
     }
 
-    /// Locks the old key out, once all that runs has had the time to hear of the new one.
+    /// Locks the old key out, once all running services have had time to learn of the new one.
     async fn end(&self, log: &EventLog) -> Result<u64, Failure> {
         let seconds = self.settle_seconds.as_secs_f64();
         eprintln!("Waiting {seconds} s until every running service knows the new key");
@@ -175,7 +175,7 @@ impl Rotate {
     }
 }
 
-/// Begins, or goes on; how many keys are wrapped by the new one.
+/// Begins or continues; returns how many keys are wrapped by the new one.
 async fn begin(log: &EventLog, new: &Keyring) -> Result<u64, Failure> {
     let bar = Bar::new();
     let rotation = log.rotation();

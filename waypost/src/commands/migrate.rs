@@ -1,4 +1,4 @@
-//! `waypost migrate`: brings Postgres to this version's schema.
+//! `waypost migrate`: migrates Postgres to this version's schema.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::print;
 use crate::{Failure, system};
 
-/// How often Postgres is asked again.
+/// Pause between two attempts.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Migrate Postgres to this release's schema.
@@ -35,7 +35,7 @@ impl Migrate {
     }
 }
 
-/// Migrates once Postgres answers: where all is started at once, it may be the last to be there.
+/// Migrates once Postgres answers: if everything starts at once, it may be ready last.
 async fn migrate(pool: &PgPool, patience: Duration) -> Result<(), MigrateError> {
     let begun = Instant::now();
     loop {

@@ -114,7 +114,7 @@ impl Access {
 
 impl Projection {
     /// Whether it works through the whole log, and nobody waits for it: while a rebuild takes over,
-    /// the active projector does.
+    /// the active projector waits.
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self, Self::Verify(_))
     }

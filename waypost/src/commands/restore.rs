@@ -39,7 +39,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let keyring = Keyring::load(&common.home)?;
-        // Before servers are started for nothing.
+        // Before servers are started in vain.
         Manifest::of(&self.folder, &keyring)?;
         let servers =
             Servers::start(&common.home, system::given(&self.log, &self.database)).await?;

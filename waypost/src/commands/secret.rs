@@ -43,7 +43,7 @@ impl Secret {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let Self::Set(set) = self;
         let value = read_input(Path::new("-"))?;
-        // The line's end that a terminal or `echo` adds is nobody's secret.
+        // The line ending that a terminal or `echo` adds is not part of the secret.
         let value = value.strip_suffix('\n').unwrap_or(&value);
         let commands = Commands::new(set.log.open(common).await?);
         let org = organization(commands.log(), set.org).await?;

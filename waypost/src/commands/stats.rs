@@ -1,4 +1,4 @@
-//! `waypost stats`: what each organization keeps.
+//! `waypost stats`: how much each organization stores.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -15,7 +15,7 @@ use super::print;
 use crate::Failure;
 use crate::system::{self, LogAccess, organization};
 
-/// What is counted, its table, and the column of the organization that it belongs to.
+/// The counted kinds, their tables, and the column of the organization that a row belongs to.
 const KINDS: [(&str, &str, &str); 12] = [
     ("companies", "companies", "org_id"),
     ("deals", "deals", "org_id"),
@@ -31,7 +31,7 @@ const KINDS: [(&str, &str, &str); 12] = [
     ("circles", "circles", "owner_org"),
 ];
 
-/// Kinds of events, and organizations, that are counted at a time.
+/// Kinds of events, and organizations, that are counted in parallel.
 const AT_A_TIME: usize = 8;
 
 /// Print how many events and rows of each kind each organization has, and how many bytes its rows
@@ -53,18 +53,18 @@ struct Output {
     organizations: Vec<OrganizationStats>,
 }
 
-/// What an organization keeps.
+/// The numbers of an organization.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OrganizationStats {
     org_id: OrgId,
-    /// In the log, without positions and delivery attempts.
+    /// Events in the log, without positions and delivery attempts.
     events: u64,
-    /// Of one organization alone: counting holds a reader of the server's for each kind, for a minute.
+    /// For one organization only: counting holds a reader on the server per kind, for a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_by_kind: Option<BTreeMap<&'static str, u64>>,
     rows: BTreeMap<&'static str, i64>,
-    /// Of its rows, without their indexes.
+    /// Bytes of its rows, without their indexes.
     bytes: i64,
     bytes_by_kind: BTreeMap<&'static str, i64>,
 }
@@ -126,7 +126,7 @@ async fn organizations(
     Ok(found.collect())
 }
 
-/// Counts the rows of a table and what they take, in one pass.
+/// Counts the rows of a table and their bytes, in one pass.
 async fn count_rows(
     rows: &mut PgConnection,
     (kind, table, column): (&'static str, &str, &str),
@@ -146,7 +146,7 @@ async fn count_rows(
     .fetch_all(rows)
     .await?;
     for (org, count, bytes) in counts {
-        // Rows may outlive what is known of their organization by a moment.
+        // Rows may outlive the entry of their organization by a moment.
         if let Some(kept) = kept.get_mut(&org) {
             kept.rows.insert(kind, count);
             kept.bytes += bytes;
@@ -156,7 +156,7 @@ async fn count_rows(
     Ok(())
 }
 
-/// The server counts what a reader would be given, without giving it.
+/// The server counts what a reader would receive, without sending it.
 async fn pending(log: &EventLog, org: &OrgId, only: Option<AggregateType>) -> Result<u64, Failure> {
     let whose = Whose::Organization(org, only);
     Ok(log.read_for(Log::Events, whose, 0).await?.pending())

@@ -1,4 +1,4 @@
-//! Demo data: one organization with its business, two workflows, a webhook, and a family that moves.
+//! Demo data: one organization with its business, two workflows, a webhook, and a moving family.
 
 mod family;
 mod records;
@@ -23,7 +23,7 @@ const OWNER: &str = "ada@demo.example";
 const GREET: &str = "say-hello";
 const WELCOME: &str = "welcome-a-lead";
 
-/// Makes the demo data and answers with what it is reached by.
+/// Creates the demo data and returns how to reach it.
 pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure> {
     let origin = Origin::default();
     let mut family = Vec::new();
@@ -68,7 +68,7 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
     })
 }
 
-/// Founds the demo's organization. Its owner is one of the family, and accepts the invite.
+/// Creates the demo's organization. Its owner is one of the family, and accepts the invite.
 async fn found(commands: &Commands, origin: &Origin, owner: &Email) -> Result<OrgId, Failure> {
     let people = PeopleSettings::default();
     let founding = organizations::create(
@@ -93,7 +93,7 @@ pub(super) async fn live(demo: &Demo, shutdown: CancellationToken) {
     family::walk(demo.url.clone(), demo.family.clone(), shutdown).await;
 }
 
-/// Needs nothing but itself: the first workflow that anyone tries.
+/// The first workflow that anyone tries: it needs nothing but itself.
 fn greet() -> Value {
     json!({
         "name": "Say hello",

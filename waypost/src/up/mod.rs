@@ -19,7 +19,7 @@ use crate::commands::demo::Demo;
 use crate::{Failure, system};
 use services::Services;
 
-/// How often, and how long, it is looked whether the demo can be used.
+/// How often, and for how long, to check whether the demo can be used.
 const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -140,7 +140,7 @@ fn servers_urls(servers: &Servers) -> Urls {
     }
 }
 
-/// Ends only where a server of ours cannot be brought back.
+/// Ends only if a server of ours cannot be restarted.
 async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local_servers::Error {
     match shutdown.run_until_cancelled(servers.supervise()).await {
         Some(lost) => lost,
@@ -149,8 +149,8 @@ async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local
     }
 }
 
-/// The demo of this home; made in an empty log alone, so that one that was restored stays as it was.
-/// `None` where there is neither.
+/// The demo of this home; created only in an empty log, so that a restored one stays as it was.
+/// `None` if there is none and the log is not empty.
 async fn demo(
     common: &CommonSettings,
     services: &Services,
@@ -163,26 +163,26 @@ async fn demo(
         None if log.end(Log::Events).await?.sequence() > 0 => return Ok(None),
         None => {
             let demo = demo::load(&services.commands, url).await?;
-            // Where the log or Postgres hangs, both come a little later than they are told.
+            // If the log or Postgres hangs, both come a little later than they are printed.
             let _ = timeout(PATIENCE, until_known(&services.access, &demo.api_key)).await;
             let _ = timeout(PATIENCE, until_shown(log, pool)).await;
             demo
         }
     };
-    // The address may be another one than at the last start.
+    // The address may differ from that of the last start.
     url.clone_into(&mut demo.url);
     demo.save(&common.home)?;
     Ok(Some(demo))
 }
 
-/// Waits until a key that was just made works: whoever reads of it may use it at once.
+/// Waits until a key that was just created works: a user who reads it may use it at once.
 async fn until_known(access: &Access, key: &str) {
     while access.identify(key).is_err() {
         sleep(LOOK).await;
     }
 }
 
-/// Waits until the read models hold what the log does: whoever looks at once sees all of it.
+/// Waits until the read models hold what the log does: a user who looks at once sees all of it.
 async fn until_shown(log: &EventLog, pool: &PgPool) {
     while projector::list(log, pool)
         .await

@@ -135,7 +135,7 @@ impl Services {
         })
     }
 
-    /// Waits until all have ended, as they do at `shutdown`; one that ends in a fault ends all.
+    /// Waits until all have ended, as they do at `shutdown`; a fault of one ends all.
     pub(super) async fn until_ended(mut self, shutdown: &CancellationToken) -> Result<(), Failure> {
         let mut ended = Ok(());
         while let Some(task) = self.tasks.join_next().await {

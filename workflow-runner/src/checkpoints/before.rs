@@ -1,5 +1,5 @@
-//! Checkpoints of versions before there was one bucket for all, each kind in a bucket and a form of
-//! its own: an installation that is upgraded has no others.
+//! Checkpoints of versions before the common bucket, each kind in its own bucket and format: an
+//! installation that is upgraded has no others.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::Kind;
 
-/// The form of all bodies that are made here. Whoever reads later forms reads this one too.
+/// The format of all bodies created here. Readers of later formats also read this one.
 const FORM: u8 = 1;
 
-/// The checkpoint of a partition that stands in the bucket of its kind, as it is stored now.
+/// Returns a partition's checkpoint from the bucket of its kind, in the current format.
 pub(super) async fn find(
     log: &EventLog,
     kind: Kind,
@@ -28,12 +28,12 @@ pub(super) async fn find(
         return Ok(None);
     };
     let found = bucket.get_marked(&format!("{prefix}{partition}")).await?;
-    // Nothing can be taken from no bytes either.
+    // Empty bytes are not usable either.
     let renewed = |stored: &[u8]| renewed(kind, stored, epoch).unwrap_or_default();
     Ok(found.map(|(stored, mark)| (renewed(&stored).into(), mark)))
 }
 
-/// The bucket, and what stood before a partition's number: the same partitions as now.
+/// The bucket, and the key prefix before a partition's number: the same partitions as now.
 fn place(kind: Kind) -> (CheckpointBucket, &'static str) {
     match kind {
         Kind::Runs => (CheckpointBucket::OldRuns, "p-"),
@@ -44,7 +44,7 @@ fn place(kind: Kind) -> (CheckpointBucket, &'static str) {
     }
 }
 
-/// What was stored, as it is stored now; `epoch` is the log's at present.
+/// Converts a stored checkpoint to the current format; `epoch` is the log's current one.
 pub(super) fn renewed(kind: Kind, stored: &[u8], epoch: u32) -> Option<Vec<u8>> {
     match kind {
         Kind::Runs => runs(stored),
@@ -54,7 +54,7 @@ pub(super) fn renewed(kind: Kind, stored: &[u8], epoch: u32) -> Option<Vec<u8>> 
     }
 }
 
-/// Numbers as `postcard` writes them; what followed them was what is the body now, byte for byte.
+/// Numbers as `postcard` writes them, followed by exactly the bytes of the current body.
 fn runs(stored: &[u8]) -> Option<Vec<u8>> {
     let (head, body) = postcard::take_from_bytes(stored).ok()?;
     let (1_u64, epoch, through) = head else {
@@ -91,7 +91,7 @@ fn triggers(stored: &[u8]) -> Option<Vec<u8>> {
 #[serde(rename_all = "camelCase")]
 struct Webhooks {
     through: u64,
-    /// Where nothing is named, all that waits stands behind this.
+    /// If nothing is named, everything that waits is after this sequence.
     attempts_after: u64,
     older_attempts: Option<OlderAttempts>,
     #[serde(default)]
@@ -121,7 +121,7 @@ struct Requests {
     cursor: u64,
 }
 
-/// No epoch was noted of these.
+/// These were saved without an epoch.
 fn webhooks(stored: &[u8], epoch: u32) -> Option<Vec<u8>> {
     let old: Webhooks = serde_json::from_slice(stored).ok()?;
     let named = old.older_attempts.filter(OlderAttempts::makes_sense);
@@ -134,7 +134,7 @@ fn webhooks(stored: &[u8], epoch: u32) -> Option<Vec<u8>> {
 }
 
 impl OlderAttempts {
-    /// Whether all that are named, each by the difference from the one before, stand where they may.
+    /// Whether all named sequences, each stored as the difference from the one before, are valid.
     fn makes_sense(&self) -> bool {
         let mut named = self.named.iter();
         let last = named.try_fold(0_u64, |before, further| before.checked_add(*further));
@@ -150,7 +150,7 @@ fn geofence(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
     is_of_kind.then(renewed)?
 }
 
-/// What older versions stored in epoch 7, to be read for ever.
+/// Stored data of older versions in epoch 7, which must stay readable forever.
 #[cfg(test)]
 pub(crate) mod recorded {
     /// Up to 1,000: a run that is ready, and one that waits.

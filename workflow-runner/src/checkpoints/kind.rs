@@ -1,8 +1,8 @@
-//! Whose checkpoints there are.
+//! The kinds of checkpoints.
 
 use schemas::Log;
 
-/// A part of the runner that notes how far its partitions have come.
+/// A part of the runner that saves the progress of its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Carries out runs.
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Webhooks,
     /// Delivers positions.
     LocationWebhooks,
-    /// Tells crossings.
+    /// Records crossings.
     Geofence,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
         format!("{}.{partition}", self.name())
     }
 
-    /// The stream that its places are in.
+    /// The stream that its positions belong to.
     pub(super) fn log(self) -> Log {
         match self {
             Self::Runs | Self::Triggers | Self::Webhooks => Log::Events,

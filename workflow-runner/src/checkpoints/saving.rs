@@ -1,4 +1,4 @@
-//! Writes the checkpoints of a process' partitions in the background, where they have moved.
+//! Writes the changed checkpoints of a process' partitions in the background.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,28 +11,28 @@ use tokio::time::sleep;
 use super::{Checkpoint, Checkpoints};
 use crate::leases::Owned;
 
-/// Over how long the checkpoints of one moment are written by whoever looks every second whether
-/// they have moved.
+/// How long the writes of one round are spread over, for parts that check every second whether
+/// checkpoints have changed.
 pub(crate) const SPREAD: Duration = Duration::from_secs(3);
-/// About how much is written of one moment. What is left comes with the next, so that neither
-/// whoever encodes it nor the log is kept busy with it.
+/// Approximate bytes written in one round. The rest follows in the next one, so that neither the
+/// encoding task nor the log is kept busy with it.
 const BYTES: usize = 4 * 1024 * 1024;
-/// At the end nobody waits for anything else.
+/// At shutdown no other work has to wait.
 const AT_ONCE: Duration = Duration::ZERO;
 
 /// The checkpoints that a process has written, and those that it is writing.
 pub(crate) struct Saving<T: Checkpoint> {
     checkpoints: Checkpoints<T>,
-    /// Over how long those of one moment are written. Each is a flush of the disk, and appends wait
-    /// for those of all at once.
+    /// How long the writes of one round are spread over. Each is a flush of the disk, and appends
+    /// wait for all of those written at once.
     over: Duration,
     written: HashMap<u16, T::Mark>,
-    /// The partition that comes next where those before it had too much for one moment.
+    /// The next partition where those before it had too much for one round.
     next: u16,
     under_way: JoinSet<Vec<(u16, T::Mark)>>,
 }
 
-/// A checkpoint that is to be written.
+/// A checkpoint to be written.
 struct News<M> {
     partition: u16,
     mark: M,
@@ -50,18 +50,18 @@ impl<T: Checkpoint> Saving<T> {
         }
     }
 
-    /// What it writes to.
+    /// The store that it writes to.
     pub(crate) fn checkpoints(&self) -> &Checkpoints<T> {
         &self.checkpoints
     }
 
-    /// Whether what was begun last is still being written.
+    /// Whether the last round is still being written.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()
     }
 
-    /// Begins to write where partitions stand now, but for those that stand where they were
-    /// written last.
+    /// Starts writing the current state of partitions, except those unchanged since they were last
+    /// written.
     pub(crate) fn begin<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
         let news = self.news(now, BYTES);
         if !news.is_empty() {
@@ -70,7 +70,7 @@ impl<T: Checkpoint> Saving<T> {
         }
     }
 
-    /// Ends when what was begun is written; never where nothing was. May be dropped and called
+    /// Waits until a round is written; forever if none is in progress. May be dropped and called
     /// again.
     pub(crate) async fn ended(&mut self) {
         match self.under_way.join_next().await {
@@ -79,13 +79,13 @@ impl<T: Checkpoint> Saving<T> {
         }
     }
 
-    /// Forgets partitions that are ours no more.
+    /// Forgets partitions that are no longer ours.
     pub(crate) fn retain(&mut self, owned: &Owned) {
         self.written
             .retain(|partition, _| owned.contains(partition));
     }
 
-    /// Writes at once where partitions stand at the end, and what is not written yet.
+    /// Writes the final state of the partitions at once, including what is not written yet.
     pub(crate) async fn finish<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
         self.under_way.shutdown().await;
         let news = self.news(now, usize::MAX);
@@ -121,7 +121,7 @@ impl<T: Checkpoint> Saving<T> {
     }
 }
 
-/// Writes checkpoints, spread evenly over a time; answers which were written.
+/// Writes checkpoints, spread evenly over a time; returns which were written.
 async fn write<T: Checkpoint>(
     checkpoints: Checkpoints<T>,
     news: Vec<News<T::Mark>>,

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// How far, and whatever else.
+/// A sequence, and any other data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text(pub(super) u8, pub(super) String);
 
@@ -42,7 +42,7 @@ pub(super) async fn checkpoints() -> Checkpoints<Text> {
     Checkpoints::open(&log, Kind::Runs).await.unwrap()
 }
 
-/// The place of an event that the log does not have.
+/// The mark of an event that the log does not have.
 fn mark_of_nothing() -> Mark {
     Mark {
         sequence: 7,
@@ -59,7 +59,7 @@ async fn nobody_goes_on_from_a_checkpoint_of_a_log_that_has_gone_back() {
     put.await.unwrap();
     let read = timeout(Duration::from_millis(300), checkpoints.read(1)).await;
     assert!(read.is_err(), "{read:?}");
-    // Without a mark it is taken as it is.
+    // Without a mark it is accepted as it is.
     let stored = checkpoints.encode(&Text(2, "b".to_owned())).unwrap();
     let put = checkpoints.bucket.put("runs.1", stored.into());
     put.await.unwrap();

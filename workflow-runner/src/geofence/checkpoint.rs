@@ -1,10 +1,10 @@
-//! Up to where the positions of a partition have been considered.
+//! The sequence up to which the positions of a partition have been considered.
 
 use serde::Serialize;
 
 use crate::checkpoints::Checkpoint;
 
-/// The sequence up to which crossings have been told.
+/// The sequence up to which crossings have been recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Through(pub(super) u64);
 

@@ -1,4 +1,4 @@
-//! Considers one position: at which places it shows a crossing, and tells that once.
+//! Considers one position: at which places it shows a crossing, and records that once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,12 +22,12 @@ use tokio::time::sleep;
 use crate::people::People;
 use crate::retry::retry_while;
 
-/// The pause before the log is asked again that did not answer.
+/// The pause before the log is queried again after it did not answer.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Persons at places, and places, that are held at hand; they are read again beyond this.
+/// Presences, and places, that are held in memory; beyond this they are read again.
 const AT_HAND: usize = 200_000;
 
-/// Tells crossings.
+/// Records crossings.
 pub(super) struct Crossings {
     log: EventLog,
     people: People,
@@ -37,20 +37,20 @@ pub(super) struct Crossings {
     places: Mutex<HashMap<PlaceId, Arc<Place>>>,
 }
 
-/// What was told of a person at a place, and where it stands.
+/// The last crossing recorded of a person at a place, and its sequence.
 type Presence = Option<(LastCrossing, u64)>;
 
-/// The log takes nothing at the moment.
+/// The log currently takes no appends.
 struct Away;
 
-/// A place where a person's crossings are to be told.
+/// A place where a person's crossings are recorded.
 struct Watched {
     circle: CircleId,
     place: PlaceId,
     by: AccountId,
     sealed: Sealed,
     stream: StreamId,
-    /// When the person joined: what was told before that is over.
+    /// When the person joined: crossings recorded before that no longer count.
     since: DateTime<Utc>,
 }
 
@@ -73,8 +73,8 @@ impl Crossings {
         }
     }
 
-    /// Considers a position; everything that stands in the log must be known. While the log takes
-    /// nothing it is considered anew: its person may have left or hidden meanwhile.
+    /// Considers a position; everything in the log must be known. While the log takes no appends it
+    /// is considered again: its person may have left or hidden meanwhile.
     pub(super) async fn consider(&self, recorded: &Recorded) {
         while let Err(Away) = self.attempt(recorded).await {
             sleep(AGAIN).await;
@@ -137,7 +137,7 @@ impl Crossings {
         Some(place)
     }
 
-    /// Tells a crossing if the fix shows one.
+    /// Records a crossing if the fix shows one.
     async fn cross(
         &self,
         cause: &Recorded,
@@ -173,7 +173,7 @@ impl Crossings {
                     lock(&self.presences).insert(watched.stream.clone(), presence);
                     return Ok(());
                 }
-                // Another process told it, or its answer was lost: what stands there counts.
+                // Another process recorded it, or the answer was lost: what is stored counts.
                 Err(AppendError::Conflict) => {
                     lock(&self.presences).remove(&watched.stream);
                 }
@@ -228,7 +228,7 @@ impl Crossings {
             Crossing::Entered => (Event::PlaceEntered(data), "entered"),
             Crossing::Left => (Event::PlaceLeft(data), "left"),
         };
-        // One name however often and by whomever it is tried.
+        // The same id however often and by whichever process it is tried.
         let parts = [
             way.as_bytes(),
             watched.stream.id.as_bytes(),
@@ -243,7 +243,7 @@ impl Crossings {
         })
     }
 
-    /// What was told last; nothing where that cannot be read.
+    /// What was recorded last; `None` if that cannot be read.
     async fn presence(&self, stream: &StreamId) -> Option<Presence> {
         if let Some(presence) = lock(&self.presences).get(stream) {
             return Some(*presence);
@@ -252,7 +252,7 @@ impl Crossings {
         lock(&self.presences).get(stream).copied()
     }
 
-    /// Reads what is not at hand of a person's presences, all at once.
+    /// Reads those of a person's presences that are not in memory, all at once.
     async fn have_at_hand(&self, watched: &[Watched]) {
         let missing: Vec<StreamId> = {
             let mut presences = lock(&self.presences);
@@ -285,7 +285,7 @@ impl Crossings {
         lock(&self.presences).extend(found);
     }
 
-    /// Forgets what is at hand: another process may tell crossings now.
+    /// Forgets what is in memory: another process may record crossings now.
     pub(super) fn begin_again(&self) {
         lock(&self.presences).clear();
     }
@@ -307,8 +307,8 @@ fn presence_of(last: Option<&Recorded>) -> Presence {
 }
 
 /// The places where a position may show a crossing: those of circles that its person is in and has
-/// been in since before it, unless they hide or hid. What was before they left and came back is
-/// over, in whatever order it is considered.
+/// been in since before it, unless they hide or hid. Positions from before they left and came back
+/// do not count, in whatever order they are considered.
 fn watched(circles: &Circles, fix: &Updated, now: DateTime<Utc>) -> Vec<Watched> {
     let (account, at) = (fix.user_id, fix.recorded_at);
     if circles.hides(account, now) || circles.hid(account, at) {

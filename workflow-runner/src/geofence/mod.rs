@@ -1,9 +1,8 @@
-//! Geofences: tells when a person comes to a place that one of their circles watches, and when they
-//! go.
+//! Geofences: records when a person enters or leaves a place that one of their circles watches.
 //!
-//! Persons are cut into partitions, each served by one process at a time. Which positions count
-//! follows from the log alone ([`recent`]); a crossing stands in the stream of its person and
-//! place behind the one before it, so whoever tries to tell it a second time finds it told.
+//! Persons are split into partitions, each served by one process at a time. Which positions count
+//! follows from the log alone ([`recent`]). A crossing is appended to the stream of its person and
+//! place after the one before it, so a second attempt to record it finds it recorded.
 
 mod checkpoint;
 mod crossings;
@@ -36,31 +35,31 @@ pub use settings::GeofenceSettings;
 
 /// Positions taken at a time.
 const BATCH: usize = 1_000;
-/// Positions considered before others have the word.
+/// Positions considered before yielding to other work.
 const AT_ONCE: usize = 256;
-/// Persons whose past is looked up side by side.
+/// Persons whose past is looked up concurrently.
 const SIDE_BY_SIDE: usize = 32;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
-/// What watching places needs.
+/// Dependencies of the geofence.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The event log.
     pub log: EventLog,
     /// Who is in which circle.
     pub people: People,
-    /// Whose positions are considered here.
+    /// The partitions whose positions are considered here.
     pub leases: Leases,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How to watch.
+    /// The settings.
     pub settings: GeofenceSettings,
 }
 
-/// Why watching could not begin or ended.
+/// Why watching could not start or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The checkpoints' bucket could not be made, or the leases could not be begun.
+    /// The checkpoints' bucket could not be created, or the leases could not be started.
     #[error(transparent)]
     Log(#[from] event_log::Error),
     /// The log does not answer.
@@ -71,7 +70,7 @@ pub enum Error {
     Tail(#[from] TailError),
 }
 
-/// Tells crossings until `shutdown`, together with every other process that does.
+/// Records crossings until `shutdown`, together with every other process that does.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let Dependencies {
         log,
@@ -81,7 +80,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         settings,
     } = dependencies;
     let checkpoints = Checkpoints::open(&log, Kind::Geofence).await?;
-    // From here on, unless a partition becomes ours that others have come less far with.
+    // From here on, unless a partition is gained in which others have come less far.
     let end = log.end(Log::Locations).await?.sequence();
     let watching = Geofence {
         tail: log.follow(Log::Locations, end, &[]).await?,
@@ -112,7 +111,7 @@ struct Geofence {
 
 impl Geofence {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
-        // What waits for an answer at the end is cut off: it is considered again at the next start.
+        // A position waiting for an answer is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
         self.saving.finish(checkpoints(self.through.served())).await;
         ended.map_or(Ok(()), Err)
@@ -154,7 +153,7 @@ impl Geofence {
         self.recent.reached(last);
     }
 
-    /// Finds out what those sent before who are met for the first time.
+    /// Looks up the earlier fixes of persons who appear for the first time.
     async fn learn_past(&mut self, batch: &Batch) {
         let mut met = HashSet::new();
         let events = batch.events().filter_map(|recorded| match &recorded.event {
@@ -180,7 +179,7 @@ impl Geofence {
         }
     }
 
-    /// The time of the newest fix that came before this one, where it is not older.
+    /// The time of the newest fix that came before this one, if it is not older.
     async fn before(&self, recorded: &Recorded, updated: &Updated) -> Option<DateTime<Utc>> {
         let newer = retry_while(
             || overtaken_by(&self.log, recorded, updated),
@@ -192,13 +191,13 @@ impl Geofence {
             .ok()?
     }
 
-    /// Goes on where others have come to in partitions that become ours. Where they have come less
-    /// far than we, positions are taken from the log again from there.
+    /// Continues where others left off in partitions that are gained. Where they have come less far
+    /// than this process, positions are taken from the log again from there.
     async fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
         let changed = self.through.change(&owned);
         self.saving.retain(&owned);
-        // What was told since in a partition that is ours again is not at hand.
+        // What was recorded meanwhile in a partition that is ours again is not in memory.
         self.crossings.begin_again();
         let mut after = self.recent.head();
         let gained = !changed.gained.is_empty();
@@ -218,7 +217,7 @@ impl Geofence {
         self.recent.retain(is_ours, gained);
         if after < self.recent.head() {
             let follow = || self.log.follow(Log::Locations, after, &[]);
-            // Whatever fails passes with time.
+            // Every failure here is temporary.
             if let Ok(tail) = retry_while(follow, |_| true).await {
                 self.tail = tail;
                 self.recent.rewind(after);
@@ -227,7 +226,7 @@ impl Geofence {
         self.drop_considered();
     }
 
-    /// Considers positions of our partitions in the order of the log; says whether there are more.
+    /// Considers positions of our partitions in log order; returns whether there are more.
     async fn consider(&mut self) -> bool {
         let held = self.through.served().iter();
         let held: BTreeMap<u16, u64> = held
@@ -272,8 +271,8 @@ impl Geofence {
         });
     }
 
-    /// Considers positions, those of different persons side by side. Answers with the partitions
-    /// that surely were ours meanwhile.
+    /// Considers positions, those of different persons concurrently. Returns the partitions that
+    /// were certainly ours meanwhile.
     async fn pass(&self, partitions: impl Iterator<Item = u16>, due: Vec<Fresh>) -> BTreeSet<u16> {
         let guards: BTreeMap<u16, LeaseGuard> = partitions
             .filter_map(|partition| Some((partition, self.leases.guard(partition)?)))
@@ -299,7 +298,7 @@ impl Geofence {
         valid.map(|(partition, _)| partition).collect()
     }
 
-    /// Writes how far our partitions have come, unless that is still being written.
+    /// Saves how far our partitions have come, unless a save is still in progress.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a gauge is a float; this stays small"

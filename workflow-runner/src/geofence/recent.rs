@@ -1,8 +1,8 @@
 //! The newest positions as they come in, and which of them count.
 //!
-//! What is held is bounded: positions that are still to be considered in bytes, beyond which none
-//! are taken from the log until some have been; and of the times of persons' newest positions
-//! those that came last, the others are looked up in the log again.
+//! Memory is bounded: positions still to be considered in bytes, beyond which none are taken from
+//! the log until some have been. Of the times of persons' newest positions the last to arrive are
+//! held; the others are looked up in the log again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use schemas::{AccountId, Event, Recorded};
 
-/// Bytes of positions that wait to be considered, about, beyond which no more are taken.
+/// Approximate bytes of positions waiting to be considered, beyond which no more are taken.
 const FIXES_BYTES: usize = 32 * 1024 * 1024;
-/// What a position takes up in memory beside what is sealed of it.
+/// Memory of a position besides its sealed data.
 const FIX_BYTES: usize = 640;
-/// Persons in a generation whose newest positions' times are known; the one before is held too.
-/// Far more than are met in one batch.
+/// Persons in a generation of known times of newest positions; the previous one is held too. Far
+/// more than appear in one batch.
 const GENERATION: usize = 100_000;
-/// What a person takes up there, about.
+/// Approximate memory of a person there.
 const PERSON_BYTES: usize = 64;
 
-/// A position that was newer than all before it of its person, when the log got it.
+/// A position that was newer than all before it of its person, when the log received it.
 #[derive(Clone, Debug)]
 pub(super) struct Fresh {
     pub(super) partition: u16,
@@ -34,10 +34,10 @@ struct LastFix {
     sequence: u64,
 }
 
-/// Positions of our partitions by which crossings may still have to be told.
+/// Positions of our partitions that may still lead to crossings.
 ///
 /// Which of them count follows from the log alone, so every process knows the same, whichever
-/// tells the crossings.
+/// records the crossings.
 #[derive(Debug)]
 pub(super) struct Recent {
     young: HashMap<AccountId, LastFix>,
@@ -50,7 +50,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// What follows a sequence.
+    /// Starts after a sequence.
     pub(super) fn after(sequence: u64) -> Self {
         Self {
             young: HashMap::new(),
@@ -63,7 +63,7 @@ impl Recent {
         }
     }
 
-    /// Begins again with what follows an earlier sequence. What was known there stays known.
+    /// Starts over after an earlier sequence. What was known there stays known.
     pub(super) fn rewind(&mut self, sequence: u64) {
         let mut again = Self::after(sequence);
         let known = self.old.drain().chain(self.young.drain());
@@ -73,14 +73,14 @@ impl Recent {
         *self = again;
     }
 
-    /// Knows of our persons only, whose positions alone were taken in; `more` of them are ours now.
+    /// Keeps only our persons, whose positions alone were taken in; `more` if some were gained.
     pub(super) fn retain(&mut self, is_ours: impl Fn(AccountId) -> bool, more: bool) {
         self.young.retain(|account, _| is_ours(*account));
         self.old.retain(|account, _| is_ours(*account));
         self.knows_all &= !more || self.head == 0;
     }
 
-    /// Whether it is not known what a person sent before.
+    /// Whether a person's earlier fixes are unknown.
     pub(super) fn lacks(&self, account: AccountId) -> bool {
         !self.knows_all && self.newest(account).is_none()
     }
@@ -90,7 +90,7 @@ impl Recent {
         known.map(|known| known.at)
     }
 
-    /// Takes note of the newest fix that a person sent before this sequence, where it matters for
+    /// Records the newest fix that a person sent before this sequence, as far as it matters for
     /// those that are taken in.
     pub(super) fn learn(&mut self, account: AccountId, before: Option<DateTime<Utc>>, at: u64) {
         let known = LastFix {
@@ -109,9 +109,8 @@ impl Recent {
         self.young.insert(account, known);
     }
 
-    /// Takes in the next position in the order of the log, of a person of ours; `partition` is
-    /// theirs where it is still to be considered. What they sent before must be known, as far as
-    /// it was not older.
+    /// Takes in the next position in log order, of a person of ours; `partition` is theirs if it is
+    /// still to be considered. Their earlier fixes must be known, as far as they were not older.
     pub(super) fn take(&mut self, recorded: Arc<Recorded>, partition: Option<u16>) {
         let sequence = recorded.sequence;
         let Event::LocationUpdated(updated) = &recorded.event else {
@@ -147,12 +146,12 @@ impl Recent {
         self.bytes >= FIXES_BYTES
     }
 
-    /// What it holds in memory, about.
+    /// Approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + (self.young.len() + self.old.len()) * PERSON_BYTES
     }
 
-    /// Drops positions that are not to be considered any more.
+    /// Drops positions that no longer have to be considered.
     pub(super) fn drop_unless(&mut self, is_due: impl Fn(&Fresh) -> bool) {
         while let Some(oldest) = self.fixes.pop_front() {
             if is_due(&oldest) {
@@ -162,7 +161,7 @@ impl Recent {
         }
     }
 
-    /// Those behind a sequence, in order.
+    /// Those after a sequence, in order.
     pub(super) fn behind(&self, after: u64) -> impl Iterator<Item = &Fresh> {
         let start = self
             .fixes
@@ -261,7 +260,7 @@ mod tests {
         recent.reached(5);
         recent.rewind(2);
         assert_eq!((recent.head(), recent.fixes.len(), recent.bytes), (2, 0, 0));
-        // The last that is known of 7 and 9 came behind that place.
+        // The last known fixes of 7 and 9 came after that sequence.
         assert!(recent.lacks(AccountId(7)) && recent.lacks(AccountId(9)));
         assert!(!recent.lacks(AccountId(8)));
         let before = DateTime::UNIX_EPOCH + TimeDelta::seconds(5);

@@ -1,4 +1,4 @@
-//! How places are watched.
+//! Settings of the geofence.
 
 use clap::Args;
 use service::settings::defaults;

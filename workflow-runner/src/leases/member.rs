@@ -1,4 +1,4 @@
-//! One process among those who share the partitions.
+//! One process among those that share the partitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::moment::Moment;
 use super::share::share;
 use super::state::LeaseState;
 
-/// The bucket of heartbeats, and that of who owns what.
+/// The buckets of heartbeats and of partition owners.
 const MEMBERS: &str = "runner-members";
 const PARTITIONS: &str = "runner-partitions";
 /// Heartbeats within one `ttl`.
 const HEARTBEATS: u32 = 4;
-/// How long a planned handing over waits for work under way.
+/// How long a planned handover waits for work in progress.
 const HANDING_OVER: Duration = Duration::from_secs(10);
 const HANDING_OVER_LOOK: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Sends heartbeats, beside all else: nothing that is slow may hold them up.
+/// Sends heartbeats independently of everything else: nothing slow may hold them up.
 pub(super) struct Heartbeats {
     id: String,
     ttl: Duration,
@@ -44,10 +44,10 @@ impl Heartbeats {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
-                // One that is slow does not keep the next from being sent.
+                // A slow heartbeat does not keep the next from being sent.
                 _ = due.tick() => under_way.push(self.send_one()),
                 Some(()) = under_way.next() => {}
-                // A heartbeat behind the goodbye would look like a return.
+                // A heartbeat after the goodbye would look like a return.
                 () = stop.cancelled() => return,
             }
             self.state.lapse_if_due();
@@ -63,7 +63,7 @@ impl Heartbeats {
     }
 }
 
-/// Follows what the others do, and sees that each has its share.
+/// Follows the other members and keeps the shares even.
 pub(super) struct Member {
     id: String,
     ttl: Duration,
@@ -71,8 +71,8 @@ pub(super) struct Member {
     partitions: Bucket,
     mirror: Mirror,
     state: Arc<LeaseState>,
-    /// Partitions reached for, by the revision and the lapses at which that was: an answer that
-    /// does not come in time may still come by way of the bucket.
+    /// Partitions with a pending claim, with the revision and the lapses when it was made: a late
+    /// answer may still arrive through the bucket.
     reached_for: BTreeMap<u16, (u64, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl Member {
         ttl: Duration,
         state: Arc<LeaseState>,
     ) -> Result<(Self, Heartbeats), Error> {
-        // Heartbeats of the dead vanish by themselves, long after everybody has noticed.
+        // Heartbeats of dead members expire on their own, long after everyone has noticed.
         let kept = (ttl * 20).max(Duration::from_mins(1));
         let members = log.bucket(MEMBERS, Some(kept)).await?;
         let partitions = log.bucket(PARTITIONS, None).await?;
@@ -159,8 +159,8 @@ impl Member {
         &self,
     ) -> Result<impl Stream<Item = Result<Change, String>> + Unpin + use<>, String> {
         let fault = |error: kv::WatchError| error.to_string();
-        // With what was there before: `watch_all` would tell only of changes, and who holds a
-        // partition does not change once all are dead.
+        // Including current entries: `watch_all` would report only changes, and a partition's
+        // holder does not change once all members are dead.
         let everything = ">";
         let partitions = self.partitions.watch_with_history(everything).await;
         let partitions = partitions.map_err(fault)?;
@@ -183,7 +183,7 @@ impl Member {
         }
     }
 
-    /// A claim whose answer got lost has reached the bucket all the same.
+    /// Gains a partition whose claim reached the bucket although the answer was lost.
     fn notice_gain(&mut self, partition: u16) {
         let Some((revision, lapses)) = self.reached_for.get(&partition).copied() else {
             return;
@@ -195,7 +195,7 @@ impl Member {
         }
     }
 
-    /// Brings what is owned towards what should be.
+    /// Moves ownership towards the due share.
     async fn settle(&mut self) {
         let (mirror, id) = (&self.mirror, &self.id);
         self.state.keep(|partition| {
@@ -208,10 +208,10 @@ impl Member {
         };
         let due = share(usize::from(self.state.partitions()), alive.len(), place);
         let mut free = self.free(&alive);
-        // Each begins at another place, so that they seldom reach for the same.
+        // Each starts at a different place, so that they rarely claim the same one.
         let begin = place * free.len() / alive.len();
         free.rotate_left(begin);
-        // Those that we are still named for first: as long as we live nobody else takes them.
+        // Those that still name us first: as long as we are alive nobody else takes them.
         free.sort_by_key(|partition| !self.is_named_for(*partition));
         self.state
             .withdraw_beyond(due, Instant::now() + HANDING_OVER);
@@ -223,13 +223,13 @@ impl Member {
         self.release(beyond).await;
     }
 
-    /// Whether the bucket says that we hold a partition, be it from before our leases ran out.
+    /// Whether the bucket names us as the holder, even if from before our leases expired.
     fn is_named_for(&self, partition: u16) -> bool {
         let holder = self.mirror.holder(partition);
         holder.is_some_and(|holder| holder.member == self.id)
     }
 
-    /// Partitions that nobody alive holds, or that we are named for and do not own.
+    /// Partitions that no live member holds, or that name us and that we do not own.
     fn free(&self, alive: &[&str]) -> Vec<u16> {
         let is_free = |partition: &u16| {
             let holder = self.mirror.holder(*partition);
@@ -275,9 +275,9 @@ impl Member {
         }
     }
 
-    /// Names the holder of partitions, each only if nobody else has meanwhile; answers with the
-    /// new revisions, and with who holds those where that did not go well. The watch may be on a
-    /// copy of the bucket that hears of nothing more, so the leader is asked.
+    /// Sets the holder of partitions, each only if it has not changed meanwhile; returns the new
+    /// revisions, or the current holders where that failed. The watch may be on a copy of the
+    /// bucket that no longer receives updates, so the leader is asked.
     async fn change(&self, partitions: &[u16], member: &str) -> Vec<(u16, Result<u64, Holder>)> {
         let changes = partitions.iter().map(|partition| async {
             let known = self.mirror.holder(*partition);
@@ -296,7 +296,7 @@ impl Member {
         join_all(changes).await.into_iter().flatten().collect()
     }
 
-    /// Says goodbye: what is held goes to the others at once.
+    /// Leaves the group: what is held goes to the others at once.
     async fn leave(mut self) {
         let held = self.state.withdraw_all();
         let patience = self.ttl;
@@ -318,7 +318,7 @@ mod tests {
         let state = Arc::new(LeaseState::new(4));
         let joined = Member::join(&log().await, Duration::from_secs(5), state).await;
         let (mut member, _heartbeats) = joined.unwrap();
-        // Somebody had it and gave it up, of which the watch has not told.
+        // Another member had it and gave it up, which the watch has not reported.
         for holder in ["another", ""] {
             let put = member.partitions.put(partition_key(2), holder.into());
             put.await.unwrap();

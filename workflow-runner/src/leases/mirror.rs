@@ -1,4 +1,4 @@
-//! What the buckets say, as last heard.
+//! The contents of the buckets, as last heard.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub(super) struct Mirror {
     heartbeats: HashMap<String, Moment>,
     partitions: HashMap<u16, Holder>,
     own: Option<Own>,
-    /// Whether all heartbeats from before have been told.
+    /// Whether all earlier heartbeats have been delivered.
     current: bool,
 }
 
-/// The own last heartbeat that came back.
+/// The last own heartbeat that came back.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     sent: Moment,
@@ -30,7 +30,7 @@ struct Own {
 pub(super) struct Holder {
     /// Empty where it was given up.
     pub(super) member: String,
-    /// The entry's revision, to change it by.
+    /// The entry's revision, needed to change it.
     pub(super) revision: u64,
 }
 
@@ -51,7 +51,7 @@ impl Mirror {
         self.hear(&entry.key, own.flatten(), Moment::now());
     }
 
-    /// A member's heartbeat is heard; of an own one it is known when it was sent.
+    /// Records a member's heartbeat; `sent` is known of own ones.
     fn hear(&mut self, member: &str, sent: Option<Moment>, heard: Moment) {
         if let Some(sent) = sent {
             self.own = Some(Own { sent, heard });
@@ -59,7 +59,7 @@ impl Mirror {
         self.heartbeats.insert(member.to_owned(), heard);
     }
 
-    /// Says which partition the entry was about.
+    /// Takes in an entry and returns its partition.
     pub(super) fn take_partition(&mut self, entry: &Entry) -> Option<u16> {
         let number = entry.key.strip_prefix(PARTITION);
         let partition = number.and_then(|number| number.parse().ok())?;
@@ -72,7 +72,7 @@ impl Mirror {
         Some(partition)
     }
 
-    /// Learns who holds a partition; what is older than what is known changes nothing.
+    /// Records who holds a partition; older revisions than the known one change nothing.
     pub(super) fn learn(&mut self, partition: u16, newer: Holder) {
         let known = self.partitions.entry(partition).or_insert(newer.clone());
         if known.revision < newer.revision {
@@ -80,7 +80,7 @@ impl Mirror {
         }
     }
 
-    /// Notes an own change before the bucket tells of it.
+    /// Records an own change before the bucket reports it.
     pub(super) fn changed(&mut self, partition: u16, member: &str, revision: u64) {
         let member = member.to_owned();
         self.partitions
@@ -91,15 +91,15 @@ impl Mirror {
         self.partitions.get(&partition)
     }
 
-    /// When the own last heartbeat came back: a mirror that no longer hears it hears nothing.
+    /// When the last own heartbeat came back: a mirror that no longer hears it hears nothing.
     pub(super) fn heard(&self) -> Option<Moment> {
         self.own.map(|own| own.heard)
     }
 
-    /// Those of whom a heartbeat has been heard since `ttl` before the own last one was sent, in
-    /// order. Heartbeats come in the order in which the server got them. So of whoever is not among
-    /// these nothing came in between: no clock but the own has a part in this. Empty as long as
-    /// there is no own heartbeat to judge by.
+    /// The members heard since `ttl` before the last own heartbeat was sent, in order. Heartbeats
+    /// arrive in the order in which the server received them, so nothing arrived in between from
+    /// members not listed: only the own clock is involved. Empty until there is an own heartbeat to
+    /// judge by.
     pub(super) fn alive(&self, ttl: Duration) -> Vec<&str> {
         let (Some(own), true) = (self.own, self.current) else {
             return Vec::new();
@@ -111,7 +111,7 @@ impl Mirror {
         alive
     }
 
-    /// Forgets what a new watch will tell again.
+    /// Forgets what a new watch delivers again.
     pub(super) fn begin_again(&mut self) {
         self.heartbeats.clear();
         self.own = None;
@@ -136,7 +136,7 @@ mod tests {
         assert!(mirror.alive(ttl).is_empty(), "nothing to judge by");
         mirror.hear("own", Some(at(100)), at(110));
         assert_eq!(mirror.alive(ttl), ["other", "own"]);
-        // What comes late says nothing of the time in between.
+        // A late heartbeat says nothing about the time in between.
         mirror.hear("own", Some(at(999)), at(5_000));
         assert_eq!(mirror.alive(ttl), ["other", "own"]);
         mirror.hear("own", Some(at(1_000)), at(5_010));

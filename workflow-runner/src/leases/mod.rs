@@ -1,18 +1,17 @@
-//! Who does what: work is cut into partitions, and each partition has one owner at a time.
+//! Divides the work: it is split into partitions, and each partition has one owner at a time.
 //!
-//! Two key-value buckets hold who is there (`runner-members`, one key each, renewed as a heartbeat)
-//! and who owns what (`runner-partitions`, changed only by compare-and-set). They are for all kinds
-//! of work together, so that a process sends one heartbeat for everything it does. A partition whose
-//! owner has sent none for `ttl` goes to somebody else.
+//! Two key-value buckets hold the members (`runner-members`, one key each, renewed as a heartbeat)
+//! and the owners (`runner-partitions`, changed only by compare-and-set). They are for all kinds of
+//! work together, so that a process sends one heartbeat for everything it does. A partition whose
+//! owner has sent none for `ttl` goes to another member.
 //!
-//! No two clocks are compared. Whoever judges counts by its own clock, from when it heard a
-//! heartbeat to when it sent one of its own that came back behind all others that the server had by
-//! then. An owner stops earlier by its own: it counts from the moment it *sent* its last
-//! acknowledged heartbeat, so a process that was suspended finds its leases run out before it can
-//! act on them.
+//! No two clocks are compared. A member judges by its own clock, from when it heard a heartbeat to
+//! when it sent one of its own that came back after all others that the server had by then. An
+//! owner stops earlier by its own clock: it counts from the moment it *sent* its last acknowledged
+//! heartbeat, so a process that was suspended finds its leases expired before it can act on them.
 //!
-//! Leases keep work from being done twice for nothing; that nothing is *recorded* twice is for
-//! the log's expected sequences.
+//! Leases keep work from being done twice for nothing; the log's expected sequences ensure that
+//! nothing is *recorded* twice.
 
 mod member;
 mod mirror;
@@ -35,19 +34,19 @@ use state::LeaseState;
 
 pub(crate) use partitions::{OwnedPartitions, Round};
 
-/// Into how many partitions each kind of work is cut; the same in every process, for ever.
+/// Number of partitions of each kind of work; the same in every process, forever.
 pub const PARTITIONS: u16 = 32;
 
-/// A kind of work that runners share. Whoever owns a partition of one need not own that of another.
+/// A kind of work that runners share. The owner of a partition of one need not own that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// To carry out runs, each in the partition of its id.
+    /// Carrying out runs, each in the partition of its id.
     Runs,
-    /// To match what organizations do, each in the partition of its id, with their workflows.
+    /// Matching the events of organizations, each in the partition of its id, with their workflows.
     Triggers,
-    /// To deliver to endpoints, each in the partition of its id.
+    /// Delivering to endpoints, each in the partition of its id.
     Webhooks,
-    /// To tell the crossings of persons, each in the partition of their id.
+    /// Recording the crossings of persons, each in the partition of their id.
     Geofence,
 }
 
@@ -64,20 +63,20 @@ impl Work {
         }
     }
 
-    /// A partition's number among those of all kinds. The kinds take turns, so that whoever has a
-    /// part of all has about as many partitions of each.
+    /// A partition's number among those of all kinds. The kinds alternate, so that a member with a
+    /// share of all has about as many partitions of each.
     fn number(self, partition: u16) -> u16 {
         partition.saturating_mul(Self::COUNT) + self as u16
     }
 
-    /// The partition that has this number, where it is of this kind.
+    /// The partition with this number, if it is of this kind.
     fn partition(self, number: u16) -> Option<u16> {
         (number % Self::COUNT == self as u16).then_some(number / Self::COUNT)
     }
 }
 
-/// This process among those that share the work. Clones are the same; when the last is dropped
-/// without [`Group::leave`], nobody sends heartbeats and others take over in time.
+/// This process as one of those that share the work. Clones are the same; when the last is dropped
+/// without [`Group::leave`], heartbeats stop and others take over in time.
 #[derive(Clone)]
 pub struct Group {
     state: Arc<LeaseState>,
@@ -96,19 +95,19 @@ pub struct Leases {
 /// A set of partitions.
 pub type Owned = Arc<BTreeSet<u16>>;
 
-/// Work under way in a partition: a planned handing over waits for it, for a while.
+/// Work in progress in a partition: a planned handover waits for it, for a while.
 pub struct LeaseGuard {
     state: Arc<LeaseState>,
     number: u16,
-    /// The partition's losses when the work began.
+    /// The partition's loss count when the work began.
     losses: u64,
 }
 
 impl Group {
-    /// Joins the others, who count on this process as long as it sends a heartbeat within `ttl`.
+    /// Joins the others, which rely on this process as long as it sends a heartbeat within `ttl`.
     ///
     /// # Errors
-    /// Where the log does not answer.
+    /// If the log does not answer.
     pub async fn join(log: &EventLog, ttl: Duration) -> Result<Self, Error> {
         Self::sharing(log, PARTITIONS * Work::COUNT, ttl).await
     }
@@ -143,7 +142,7 @@ impl Group {
     }
 
     fn guard(&self, number: u16) -> Option<LeaseGuard> {
-        // Counted first, so that a handing over which begins meanwhile sees it.
+        // Counted first, so that a handover that starts meanwhile sees it.
         let losses = self.state.begin_guard(number)?;
         let guard = LeaseGuard {
             state: Arc::clone(&self.state),
@@ -155,12 +154,12 @@ impl Group {
 }
 
 impl Leases {
-    /// The partitions owned now, and every change.
+    /// The partitions currently owned, and every change.
     pub fn owned(&self) -> watch::Receiver<Owned> {
         self.group.state.subscribe(self.work)
     }
 
-    /// Whether a partition is surely owned at this moment; to be asked before every act.
+    /// Whether a partition is certainly owned right now; to be checked before every action.
     pub fn owns(&self, partition: u16) -> bool {
         self.group.state.owns(self.work.number(partition))
     }
@@ -171,9 +170,9 @@ impl Leases {
     }
 }
 
-/// Where something belongs; the same in every process and version.
+/// The partition of an id; the same in every process and version.
 pub(crate) fn partition_of(id: &str) -> u16 {
-    // FNV-1a: plain enough to be the same for ever.
+    // FNV-1a: simple enough to stay the same forever.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -182,8 +181,8 @@ pub(crate) fn partition_of(id: &str) -> u16 {
 }
 
 impl LeaseGuard {
-    /// Whether the partition has been ours all the time and surely is at this moment. A planned
-    /// handing over that still waits for this work does not count.
+    /// Whether the partition has been ours without a break and certainly still is. A planned
+    /// handover that still waits for this work does not count.
     pub fn is_valid(&self) -> bool {
         self.state.is_unbroken(self.number, self.losses)
     }

@@ -1,12 +1,12 @@
-//! Time as this machine alone counts it.
+//! Time as counted by this machine alone.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment by a clock that nobody sets and that goes on while the machine is suspended, which
-/// that of the standard library does not.
+/// A moment of a clock that nobody sets and that keeps running while the machine is suspended,
+/// unlike that of the standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(Duration);
 
@@ -22,12 +22,12 @@ impl Moment {
         Self(self.0 + time)
     }
 
-    /// The time from `earlier` to this moment; none where that is later.
+    /// The time from `earlier` to this moment; zero if that is later.
     pub(super) fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// As it stands in a heartbeat, for whoever sent it.
+    /// Its form in a heartbeat, to be read back by the sender.
     pub(super) fn write(self) -> Bytes {
         Bytes::from(self.0.as_nanos().to_string())
     }

@@ -2,29 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The partitions that are owned. Each that is gained is taken over first, which takes a while,
-/// and then served, with what is known of it.
+/// The owned partitions. Each one gained is first taken over, which takes a while, and then served,
+/// with its state.
 #[derive(Debug)]
 pub(crate) struct OwnedPartitions<T> {
     served: BTreeMap<u16, T>,
-    /// Those that are being taken over, since when.
+    /// Those being taken over, and since which round.
     coming: BTreeMap<u16, Round>,
     last: Round,
 }
 
-/// A change of ownership. What was begun for a partition in an earlier round is not for the same
-/// one that was lost and gained again since.
+/// A change of ownership. Work started for a partition in an earlier round does not apply to the
+/// same one after it was lost and gained again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round(u64);
 
-/// What a change of ownership means.
+/// The effect of a change of ownership.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changed<T> {
-    /// To be taken over.
+    /// Partitions to take over.
     pub(crate) gained: Vec<u16>,
-    /// What was known of those that were served and are no more.
+    /// The state of those that are no longer served.
     pub(crate) lost: Vec<(u16, T)>,
-    /// Names those that were gained together.
+    /// Identifies those that were gained together.
     pub(crate) round: Round,
 }
 
@@ -39,7 +39,7 @@ impl<T> Default for OwnedPartitions<T> {
 }
 
 impl<T> OwnedPartitions<T> {
-    /// Takes note of what is owned now.
+    /// Updates the owned partitions.
     pub(crate) fn change(&mut self, owned: &BTreeSet<u16>) -> Changed<T> {
         let round = Round(self.last.0 + 1);
         self.last = round;
@@ -62,8 +62,8 @@ impl<T> OwnedPartitions<T> {
         }
     }
 
-    /// Begins to serve a partition that was gained in this round. Where it has been lost since,
-    /// what is known of it comes back.
+    /// Starts to serve a partition that was gained in this round. If it has been lost since,
+    /// returns its state.
     pub(crate) fn serve(&mut self, partition: u16, round: Round, known: T) -> Result<(), T> {
         if self.coming.get(&partition) != Some(&round) {
             return Err(known);
@@ -73,12 +73,12 @@ impl<T> OwnedPartitions<T> {
         Ok(())
     }
 
-    /// Gives up taking over what is being taken over: the next change gains it again.
+    /// Abandons pending takeovers: the next change gains them again.
     pub(crate) fn give_up_coming(&mut self) {
         self.coming.clear();
     }
 
-    /// Whether all that is owned is served.
+    /// Whether all owned partitions are served.
     pub(crate) fn all_served(&self) -> bool {
         self.coming.is_empty()
     }
@@ -88,18 +88,18 @@ impl<T> OwnedPartitions<T> {
         &self.served
     }
 
-    /// What is known of those that are served.
+    /// The state of those that are served.
     pub(crate) fn served_mut(&mut self) -> impl Iterator<Item = (u16, &mut T)> {
         let served = self.served.iter_mut();
         served.map(|(partition, known)| (*partition, known))
     }
 
-    /// What is known of a partition, where it is served.
+    /// The state of a partition, if it is served.
     pub(crate) fn get(&self, partition: u16) -> Option<&T> {
         self.served.get(&partition)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(crate) fn get_mut(&mut self, partition: u16) -> Option<&mut T> {
         self.served.get_mut(&partition)
     }

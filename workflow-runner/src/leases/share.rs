@@ -1,6 +1,6 @@
-//! How many partitions fall to each.
+//! How many partitions each member gets.
 
-/// The share of the member at `place` among `members` who share `partitions`: as even as whole
+/// The share of the member at `place` among `members` that share `partitions`: as even as whole
 /// numbers allow.
 pub(super) fn share(partitions: usize, members: usize, place: usize) -> usize {
     let members = members.max(1);

@@ -1,4 +1,4 @@
-//! What this process owns, and until when surely.
+//! What this process owns, and until when for certain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,24 +14,24 @@ use super::{Owned, Work};
 /// The part of `ttl` by which an owner stops before others may begin.
 const MARGIN: u32 = 6;
 
-/// What the member, its heartbeats and those who use the leases all see.
+/// State shared by the member, its heartbeats and the users of the leases.
 pub(super) struct LeaseState {
-    /// Work under way in each partition.
+    /// Work in progress in each partition.
     guards: Vec<AtomicUsize>,
     /// How often each partition has been lost or given up.
     losses: Vec<AtomicU64>,
     ownership: Mutex<Ownership>,
-    /// What is owned of each kind of work.
+    /// The owned partitions of each kind of work.
     publish: [watch::Sender<Owned>; Work::ALL.len()],
 }
 
 struct Ownership {
-    /// Until when what is owned is surely ours.
+    /// Until when the owned partitions are certainly ours.
     valid_until: Moment,
     owned: BTreeSet<u16>,
-    /// Partitions on their way to somebody else, and when they go at the latest.
+    /// Partitions being handed over, and when they leave at the latest.
     leaving: BTreeMap<u16, Instant>,
-    /// How often everything has run out.
+    /// How often all leases have expired.
     lapses: u64,
 }
 
@@ -58,14 +58,14 @@ impl LeaseState {
         u16::try_from(self.guards.len()).unwrap_or(u16::MAX)
     }
 
-    // --- What users ask.
+    // --- Queries by users of the leases.
 
     pub(super) fn owns(&self, partition: u16) -> bool {
         let ownership = self.ownership();
         ownership.is_current() && ownership.owned.contains(&partition)
     }
 
-    /// Counts work as under way; gives back the partition's losses so far.
+    /// Counts work as in progress; returns the partition's losses so far.
     pub(super) fn begin_guard(&self, partition: u16) -> Option<u64> {
         let place = usize::from(partition);
         let losses = self.losses.get(place)?.load(Ordering::SeqCst);
@@ -82,18 +82,18 @@ impl LeaseState {
         self.ownership().is_current() && losses == since
     }
 
-    // --- What the member and its heartbeats change.
+    // --- Changes by the member and its heartbeats.
 
     /// A heartbeat that was sent at `sent` has been acknowledged.
     pub(super) fn renew(&self, sent: Moment, ttl: Duration) {
         let mut ownership = self.ownership();
-        // What has run out meanwhile must be won again, not prolonged.
+        // Expired leases must be claimed again, not extended.
         self.lapse(&mut ownership);
         let valid_until = sent.plus(ttl.saturating_sub(ttl / MARGIN));
         ownership.valid_until = ownership.valid_until.max(valid_until);
     }
 
-    /// Lets go of everything once the leases have run out.
+    /// Drops everything once the leases have expired.
     pub(super) fn lapse_if_due(&self) {
         self.lapse(&mut self.ownership());
     }
@@ -115,12 +115,12 @@ impl LeaseState {
         self.publish(ownership);
     }
 
-    /// Counts the times that everything has run out: a claim made before the last of them is void.
+    /// Counts how often all leases have expired: a claim made before the last time is void.
     pub(super) fn lapses(&self) -> u64 {
         self.ownership().lapses
     }
 
-    /// A partition has been won by a claim made after `lapses` lapses.
+    /// Gains a partition by a claim made after `lapses` lapses.
     pub(super) fn gain(&self, partition: u16, lapses: u64) {
         let mut ownership = self.ownership();
         self.lapse(&mut ownership);
@@ -130,7 +130,7 @@ impl LeaseState {
         }
     }
 
-    /// Partitions that somebody else has taken are theirs.
+    /// Drops partitions that another member has taken.
     pub(super) fn keep(&self, ours: impl Fn(u16) -> bool) {
         let mut ownership = self.ownership();
         let lost = |partition: &u16| {
@@ -145,7 +145,7 @@ impl LeaseState {
         self.publish(&ownership);
     }
 
-    /// Begins to hand over what exceeds `due`, each partition by `latest` at the latest.
+    /// Starts handing over what exceeds `due`, each partition by `latest` at the latest.
     pub(super) fn withdraw_beyond(&self, due: usize, latest: Instant) {
         let mut ownership = self.ownership();
         while ownership.owned.len() > due {
@@ -156,7 +156,7 @@ impl LeaseState {
         self.publish(&ownership);
     }
 
-    /// Withdraws everything at once; gives back what has to be given up.
+    /// Withdraws everything at once; returns what has to be released.
     pub(super) fn withdraw_all(&self) -> Vec<u16> {
         let mut ownership = self.ownership();
         let owned = std::mem::take(&mut ownership.owned);
@@ -169,7 +169,7 @@ impl LeaseState {
         if current { held.collect() } else { Vec::new() }
     }
 
-    /// What is leaving and may go now: nobody works on it, or its time is over.
+    /// Leaving partitions that may go now: nobody works on them, or their time is over.
     pub(super) fn may_leave(&self) -> Vec<u16> {
         let now = Instant::now();
         let ownership = self.ownership();
@@ -200,7 +200,7 @@ impl LeaseState {
         !ownership.owned.contains(&partition) && !ownership.leaving.contains_key(&partition)
     }
 
-    /// Makes every guard of a partition worthless.
+    /// Invalidates every guard of a partition.
     fn lose(&self, partition: u16) {
         self.losses[usize::from(partition)].fetch_add(1, Ordering::SeqCst);
     }
@@ -228,7 +228,7 @@ impl LeaseState {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As if the process had been suspended: its time is over before it knows.
+    /// As if the process had been suspended: its leases expire before it notices.
     #[cfg(test)]
     pub(super) fn expire(&self) {
         self.ownership().valid_until = Moment::now();

@@ -38,7 +38,7 @@ async fn until_shared(all: &[(&Group, usize)]) {
             .all(|(group, count)| owned(group).len() == *count)
         {
             let mut seen = BTreeSet::new();
-            // What is published may be told later than it has run out, so nobody acts by it alone.
+            // An update may be delivered after the lease has expired, so nobody relies on it alone.
             for (group, _) in all {
                 let mut surely = (0..PARTITIONS).filter(|number| group.state.owns(*number));
                 assert!(surely.all(|number| seen.insert(number)));
@@ -133,7 +133,8 @@ async fn a_newcomer_gets_what_the_dead_and_the_departed_have_left() {
     until_shared(&[(&newcomer, 12)]).await;
 }
 
-/// One that works in everything it owns and is to hand half of it over, the work, and who waits.
+/// A member that works in everything it owns and must hand half of it over, the work, and the one
+/// that waits for it.
 async fn handing_over(log: &EventLog) -> (Group, Vec<LeaseGuard>, Group) {
     let first = join(log).await;
     until_shared(&[(&first, 12)]).await;
@@ -148,7 +149,7 @@ async fn handing_over(log: &EventLog) -> (Group, Vec<LeaseGuard>, Group) {
 async fn a_planned_handing_over_waits_for_work_under_way() {
     let log = log().await;
     let (first, work, second) = handing_over(&log).await;
-    // What is on its way is not begun again here, and not yet there.
+    // Work being handed over is not started again here, and not yet there.
     assert!((6..PARTITIONS).all(|number| first.guard(number).is_none()));
     assert!(owned(&second).is_empty());
     drop(work);

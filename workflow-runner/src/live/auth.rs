@@ -1,4 +1,4 @@
-//! Who a client is. The rest of `/ws` knows a [`Viewer`] and nothing of keys and tokens.
+//! Identifies clients. The rest of `/ws` knows a [`Viewer`] but no keys and tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use tokio::time::sleep;
 use super::Live;
 use super::close::CloseReason;
 
-/// What API keys begin with, and access tokens never.
+/// The prefix of API keys, which access tokens never have.
 const KEY_PREFIX: &str = "wp_";
 
-/// Somebody who may see something.
+/// A client that may see something.
 #[derive(Clone, Debug)]
 pub(super) enum Viewer {
-    /// The holder of an API key or somebody of the staff, who may see an organization's events.
+    /// The holder of an API key or a member of staff, who may see an organization's events.
     Key(Arc<Caller>),
     /// A person, who may see those they share a circle with.
     Person(Person),
 }
 
 impl Viewer {
-    /// Whose own events the viewer may see.
+    /// The organization whose own events the viewer may see.
     pub(super) fn org(&self) -> Option<&OrgId> {
         match self {
             Self::Key(caller) => Some(&caller.org),
@@ -35,7 +35,7 @@ impl Viewer {
         }
     }
 
-    /// Who looks, whatever token lets them.
+    /// Who the viewer is, regardless of the token.
     pub(super) fn identity(&self) -> circles::Viewer {
         match self {
             Self::Key(caller) => circles::Viewer::Organization(caller.org.clone()),
@@ -45,7 +45,7 @@ impl Viewer {
 }
 
 impl Live {
-    /// Whom a token lets in; a connection counts as one request.
+    /// Admits the holder of a token; a connection counts as one request.
     pub(super) async fn admit(
         &self,
         token: &str,
@@ -60,10 +60,10 @@ impl Live {
         Ok(Viewer::Person(person))
     }
 
-    /// Whom a session of an organization's staff lets in, on one of our own pages.
+    /// Admits an organization's staff by their session, on one of our own pages.
     ///
     /// # Errors
-    /// What the handshake is refused with.
+    /// The response that refuses the handshake.
     pub(super) async fn admit_session(
         &self,
         headers: &HeaderMap,
@@ -75,7 +75,7 @@ impl Live {
         Ok(counted.map(|()| Viewer::Key(caller)).map_err(Into::into))
     }
 
-    /// Who goes on under another token within a connection, which counts nothing more.
+    /// Admits a viewer under another token within a connection, counted as no further request.
     pub(super) async fn readmit(&self, token: &str) -> Result<Viewer, CloseReason> {
         if !token.starts_with(KEY_PREFIX) {
             return self.person(token).await.map(Viewer::Person);
@@ -90,12 +90,12 @@ impl Live {
 
     async fn person(&self, token: &str) -> Result<Person, CloseReason> {
         self.access.authenticate_person(token)?;
-        // It may have been ended a moment ago.
+        // The token may have been ended a moment ago.
         self.fan_out.settle().await;
         Ok(self.access.authenticate_person(token)?)
     }
 
-    /// Whether the viewer's token is still good.
+    /// Whether the viewer's token is still valid.
     pub(super) fn still_admits(&self, viewer: &Viewer) -> bool {
         match viewer {
             Viewer::Key(caller) => self.access.is_in_force(caller),
@@ -103,8 +103,8 @@ impl Live {
         }
     }
 
-    /// Waits for the end of the viewer's key, or for the moment the token expires. What else ends a
-    /// token is told by its person's subscriber.
+    /// Waits for the end of the viewer's key, or until the token expires. Anything else that ends a
+    /// token is reported by its person's subscriber.
     pub(super) fn ended(&self, viewer: &Viewer) -> BoxFuture<'static, ()> {
         match viewer {
             Viewer::Key(caller) => Box::pin(self.access.ended(caller)),

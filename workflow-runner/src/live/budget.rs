@@ -1,4 +1,4 @@
-//! How much a client may ask of one connection.
+//! Limits what a client may ask of one connection.
 
 use tokio::time::Instant;
 
@@ -21,12 +21,12 @@ impl Budget {
         }
     }
 
-    /// Takes a frame's price; `false` where the client asks too much.
+    /// Takes a frame's price; returns `false` if the client asks too much.
     pub(super) fn take_frame(&mut self, now: Instant) -> bool {
         self.take(1.0, now)
     }
 
-    /// Takes what a frame that makes no sense costs on top.
+    /// Takes the additional price of a malformed frame.
     pub(super) fn take_malformed(&mut self, now: Instant) -> bool {
         self.take(MALFORMED_COST, now)
     }

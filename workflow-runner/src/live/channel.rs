@@ -9,9 +9,9 @@ pub(super) enum Channel {
     Runs,
     /// Every event of the organization's public feed.
     Events,
-    /// Where the persons are whom the viewer may see.
+    /// Positions of the persons whom the viewer may see.
     Locations,
-    /// Which places they come to and go from.
+    /// The places they enter and leave.
     Places,
     /// Their calls for help.
     Sos,
@@ -45,14 +45,14 @@ impl Channel {
         }
     }
 
-    /// Whether what it carries is for those whom persons let see it, and not an organization's
-    /// own.
+    /// Whether it carries events of persons for those who may see them, rather than an
+    /// organization's own.
     pub(super) fn is_of_persons(self) -> bool {
         matches!(self, Self::Locations | Self::Places | Self::Sos)
     }
 
-    /// The one kind of aggregate whose events it carries, where it is one. A run's stream begins
-    /// with its `workflow.triggered`.
+    /// The kind of aggregate whose events it carries, if it is only one. A run's stream begins with
+    /// its `workflow.triggered`.
     pub(super) fn only(self) -> Option<AggregateType> {
         match self {
             Self::Runs => Some(AggregateType::Run),
@@ -63,7 +63,7 @@ impl Channel {
         }
     }
 
-    /// The stream of the log that its positions are places in.
+    /// The stream of the log that its positions belong to.
     pub(super) fn log(self) -> Log {
         self.only().map_or(Log::Events, AggregateType::log)
     }

@@ -7,17 +7,17 @@ use axum::extract::ws::CloseFrame;
 /// A reason with its close code: 3000–3499 ask the client to connect again, 3500–3999 not to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// This process ends; another serves on.
+    /// This process is shutting down; another one continues.
     ShuttingDown,
     /// This process can no longer follow the log.
     LogBroken,
-    /// The client takes nothing, however long it is waited for.
+    /// The client does not read, however long the server waits.
     Stalled,
-    /// Nothing is heard of the client.
+    /// The client is not heard from.
     Silent,
     /// The limit of the key or account is used up.
     OverLimit,
-    /// The token means nothing here.
+    /// The token is unknown here.
     UnknownToken,
     /// The key was revoked, the token was ended, or it has expired.
     TokenEnded,
@@ -27,7 +27,7 @@ pub(super) enum CloseReason {
     MissingScope,
     /// A frame that is too large or breaks the protocol.
     BadFrame,
-    /// Too many frames, or too many that make no sense.
+    /// Too many frames, or too many malformed ones.
     Abuse,
 }
 
@@ -74,5 +74,5 @@ impl CloseReason {
     }
 }
 
-/// How long a client may take to answer the closing.
+/// How long a client may take to answer the close frame.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);

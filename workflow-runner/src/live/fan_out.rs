@@ -1,7 +1,7 @@
 //! Hands events of persons to the sockets of those who may see them.
 //!
-//! Each event is unsealed and encoded once, and only where somebody is there to see it. Who that
-//! is follows from the person's circles, so no socket is asked that has nothing to do with it.
+//! Each event is unsealed and encoded once, and only if somebody is connected to see it. Who that
+//! is follows from the person's circles, so unrelated sockets are not asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ use super::subscriber::{Registration, Subscriber};
 use super::visibility::Visibility;
 use crate::people::People;
 
-/// Events that are unsealed side by side.
+/// Events that are unsealed concurrently.
 const SIDE_BY_SIDE: usize = 32;
-/// How soon it is looked again whether this process knows of an account's last event.
+/// How soon to check again whether this process knows of an account's last event.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Hands events of persons to all subscribers of this process. Clones are the same.
@@ -44,7 +44,7 @@ struct Inner {
     locations: watch::Sender<u64>,
 }
 
-/// What changes with every event.
+/// State that changes with every event.
 pub(super) struct State {
     heads: Heads,
     latest: Latest,
@@ -67,11 +67,11 @@ impl Heads {
     }
 }
 
-/// Encoded events by their sequence; nothing for those that cannot be shown.
+/// Encoded events by their sequence; `None` for those that cannot be shown.
 type Encoded = HashMap<u64, Option<Arc<Fact>>>;
 
 impl FanOut {
-    /// A fan-out for what follows `heads`.
+    /// Creates a fan-out for what follows `heads`.
     pub(super) fn new(
         log: EventLog,
         people: People,
@@ -95,7 +95,7 @@ impl FanOut {
         }))
     }
 
-    /// What is known of persons.
+    /// The directory of persons.
     pub(super) fn people(&self) -> &People {
         &self.0.people
     }
@@ -105,14 +105,14 @@ impl FanOut {
         &self.0.log
     }
 
-    /// Waits until all is known that stands in the log now, and is in force for tokens too.
+    /// Waits until everything currently in the log is known, and in force for tokens too.
     pub(super) async fn settle(&self) {
         self.0.people.settle().await;
         self.accounts_known(self.0.people.accounts_through()).await;
     }
 
-    /// Waits until every position is known that stands in the log now, so that whoever was
-    /// answered that theirs is taken finds it.
+    /// Waits until every position currently in the log is known, so that a client whose position
+    /// was acknowledged finds it.
     pub(super) async fn settle_positions(&self) {
         let Ok(end) = self.0.log.end(Log::Locations).await else {
             // The positions that follow will come either way.
@@ -123,15 +123,15 @@ impl FanOut {
         log.until_taken(Log::Locations, head, end.sequence()).await;
     }
 
-    /// Waits until it is in force what the log says of accounts up to this sequence.
+    /// Waits until what the log says of accounts up to this sequence is in force.
     pub(super) async fn accounts_known(&self, through: u64) {
         while self.0.access.accounts_seen() < through {
             sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// Hands out what a tail of `log` brought. `settled` is the moment up to which all that stood
-    /// in the log is known, where that was seen to.
+    /// Delivers a batch of a tail of `log`. `settled` is the time as of which everything in the log
+    /// is known, if that was ensured.
     pub(super) async fn publish(&self, log: Log, batch: &Batch, settled: Option<Instant>) {
         let facts: Vec<(&Recorded, Visibility)> = batch
             .events()
@@ -159,7 +159,7 @@ impl FanOut {
                 }
                 lacking
             };
-            // Somebody may come while events are encoded: who is there is asked again.
+            // Somebody may connect while events are encoded: who is connected is checked again.
             for some in lacking.chunks(SIDE_BY_SIDE) {
                 let encode = |nth: &usize| self.encode(facts[*nth].0, &facts[*nth].1);
                 let news = join_all(some.iter().map(encode)).await;
@@ -169,7 +169,7 @@ impl FanOut {
         }
     }
 
-    /// Who is there for which of the events.
+    /// The connected subscribers for each of the events.
     fn wanted(
         &self,
         state: &State,
@@ -220,7 +220,7 @@ impl FanOut {
         });
     }
 
-    /// Encodes an event with what is personal in it.
+    /// Encodes an event with its personal data.
     pub(super) async fn encode(
         &self,
         recorded: &Recorded,
@@ -239,7 +239,7 @@ impl FanOut {
         Some(Arc::new(Fact { visibility, event }))
     }
 
-    /// Whether a viewer may see now what an event tells, by what is known at this moment.
+    /// Whether a viewer may currently see what each event discloses, by what is known now.
     pub(super) fn check<'s>(
         &self,
         viewer: &Viewer,
@@ -254,7 +254,7 @@ impl FanOut {
         })
     }
 
-    /// Takes a subscriber in.
+    /// Adds a subscriber.
     pub(super) fn join(&self, viewer: Viewer) -> Registration {
         let subscriber = Arc::new(Subscriber::new(viewer.clone()));
         let mut state = lock(&self.0.state);
@@ -277,7 +277,7 @@ impl FanOut {
         }
     }
 
-    /// Has a subscriber take the channel's events from now on; answers from behind which sequence.
+    /// Lets a subscriber take the channel's events from now on; returns the sequence they follow.
     pub(super) fn open(&self, subscriber: &Subscriber, number: u64, channel: Channel) -> u64 {
         let mut state = lock(&self.0.state);
         subscriber.open(number, channel);
@@ -307,7 +307,7 @@ impl FanOut {
         }
     }
 
-    /// Opens where the newest positions of all are known; else tells whose are to be read first.
+    /// Opens if the newest positions of all are known; otherwise returns whose must be read first.
     fn open_if_known(
         &self,
         subscriber: &Subscriber,
@@ -335,7 +335,7 @@ impl FanOut {
         *lock(&self.0.state).heads.of(channel.log())
     }
 
-    /// Forgets what is held of persons who were forgotten.
+    /// Drops what is held of persons who were forgotten.
     pub(super) fn forget(&self, batch: &Batch) {
         for item in &batch.items {
             if let Item::Event(recorded) = item
@@ -346,7 +346,7 @@ impl FanOut {
         }
     }
 
-    /// Has the sockets of persons look whether they still may be here.
+    /// Makes the sockets of persons check whether they are still admitted.
     pub(super) fn wake(&self, accounts: &[AccountId]) {
         let state = lock(&self.0.state);
         for account in accounts {
@@ -358,7 +358,7 @@ impl FanOut {
     }
 }
 
-/// Asks for newest positions until it is dropped, answered or not.
+/// A request for newest positions, until it is dropped, answered or not.
 struct Asks<'l> {
     fan_out: &'l FanOut,
     asking: Asking,

@@ -27,7 +27,7 @@ enum Kind {
     Persons(PersonSubscription),
 }
 
-/// How a subscription goes on.
+/// How a subscription continues.
 pub(super) enum Next {
     /// With these frames.
     Frames(Vec<String>),
@@ -37,20 +37,20 @@ pub(super) enum Next {
     Work(Work),
 }
 
-/// Something to be waited for.
+/// Work to be waited for.
 pub(super) type Work = BoxFuture<'static, Result<Page, ReadError>>;
 
-/// What was waited for.
+/// The result of [`Work`].
 pub(super) enum Page {
     /// An organization's own events.
     Own(OwnPage),
     /// Events of persons.
     VisiblePage(VisiblePage),
-    /// All is known that stood in the log at this moment.
+    /// Everything that was in the log at this time is known.
     Settled(Instant),
 }
 
-/// Leave to read the log: it bounds how many sockets of the process do at once.
+/// Permission to read the log, which bounds how many sockets of the process do so at once.
 #[derive(Clone)]
 pub(super) struct CatchUps(Arc<Semaphore>);
 
@@ -60,7 +60,7 @@ impl CatchUps {
     }
 
     pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed; without a turn the page would only come sooner.
+        // The semaphore is never closed; without a permit the page would only come sooner.
         self.0.clone().acquire_owned().await.ok()
     }
 }
@@ -78,7 +78,7 @@ impl Flow {
         Self { id, number, kind }
     }
 
-    /// What comes next.
+    /// Returns what comes next.
     pub(super) fn advance(
         &mut self,
         member: Option<&Membership>,
@@ -92,7 +92,7 @@ impl Flow {
         }
     }
 
-    /// The frames of what was waited for.
+    /// Returns the frames of a finished page.
     pub(super) fn take(&mut self, page: &Page, subscriber: &Registration) -> Vec<String> {
         match (&mut self.kind, page) {
             (Kind::Own(subscription), Page::Own(told)) => subscription.take(told),

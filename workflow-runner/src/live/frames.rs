@@ -1,4 +1,4 @@
-//! The frames of `/ws`, both ways.
+//! The frames of `/ws`, in both directions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,25 +6,25 @@ use serde_json::Value;
 /// The longest id that a client may give a subscription.
 const MAX_ID_BYTES: usize = 64;
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Says who it is, at the start and whenever its token is renewed.
+    /// Identifies the client, at the start and whenever its token is renewed.
     Auth { token: String },
-    /// Wants a channel's events under the name `id`, from `after` on or from now.
+    /// Requests a channel's events under the name `id`, from `after` on or from now.
     Subscribe {
         id: String,
         channel: String,
         after: Option<String>,
     },
-    /// Wants no more of them.
+    /// Ends a subscription.
     Unsubscribe { id: String },
 }
 
-/// A frame that makes no sense, told back to the client.
+/// A malformed frame, reported to the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
-    /// The subscription it was about, where that much could be read.
+    /// The subscription it was about, if that much could be read.
     pub(super) id: Option<String>,
     /// What is wrong with it.
     pub(super) error: String,
@@ -86,27 +86,27 @@ impl Request {
     }
 }
 
-/// What the server says beside events, which are put together in
+/// Server frames other than events, which are put together in
 /// [`LiveEvent`](super::ring::LiveEvent).
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Reply<'a> {
     /// The client is known and may subscribe.
     Ready,
-    /// Events follow from behind this position.
+    /// Events after this position follow.
     Subscribed { id: &'a str, position: &'a str },
-    /// What is latest in the channel, where no `after` was given.
+    /// The latest state of the channel, if no `after` was given.
     Snapshot { id: &'a str, data: &'a [Value] },
-    /// What the client has seen is too old to go on from: positions have expired, or the log was
+    /// The client's position is too old to continue from: positions have expired, or the log was
     /// restored from a copy.
     Reset { id: &'a str },
-    /// Of the positions behind `from` and up to `to` only the newest of each person follow.
+    /// Of the positions after `from` and up to `to`, only the newest of each person follow.
     Conflated {
         id: &'a str,
         from: &'a str,
         to: &'a str,
     },
-    /// Something is wrong; the connection goes on unless it is closed.
+    /// Something is wrong; the connection continues unless it is closed.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! The one tail of the log in this process, handed out to all sockets.
+//! The only tail of the log in this process, delivered to all sockets.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,21 +18,21 @@ use super::channel::Channel;
 use super::ring::{Found, LiveEvent, Ring};
 use crate::people::People;
 
-/// Bytes of the rings of all organizations together, about.
+/// Approximate bytes of the rings of all organizations together.
 const ALL_RINGS_BYTES: usize = 64 * 1024 * 1024;
-/// What one organization's ring may hold at most and in any case.
+/// The lowest and the highest limit of one organization's ring, in bytes.
 const RING_BYTES: std::ops::RangeInclusive<usize> = 64 * 1024..=4 * 1024 * 1024;
 
-/// How long a socket lets its organization's events gather after it was woken, for each socket
-/// that the organization has here: all of them together are woken at most so often.
+/// How long a socket lets its organization's events gather after it was woken, for each socket that
+/// the organization has here: all of them together are woken at most this often.
 const GATHER_EACH: Duration = Duration::from_micros(500);
 /// The longest that events gather, however many sockets there are.
 const GATHER_AT_MOST: Duration = Duration::from_millis(50);
 
 /// Hands each organization's events to its sockets, encoding each event once.
 ///
-/// Only organizations with a socket have a ring, so that the work is as much as there is
-/// somebody to see it.
+/// Only organizations with a socket have a ring, so that no work is done for events that nobody
+/// sees.
 #[derive(Clone)]
 pub(super) struct Hub {
     log: EventLog,
@@ -54,11 +54,11 @@ struct Feed {
     members: AtomicU32,
 }
 
-/// Encoded events by their sequence; nothing for those that sockets may not see.
+/// Encoded events by their sequence; `None` for those that sockets may not see.
 type Encoded = HashMap<u64, Option<LiveEvent>>;
 
 impl Hub {
-    /// A hub for what follows the sequence `head`.
+    /// Creates a hub for what follows the sequence `head`.
     pub(super) fn new(log: EventLog, people: People, clock: Arc<dyn Clock>, head: u64) -> Self {
         let feeds = HashMap::new();
         Self {
@@ -69,7 +69,7 @@ impl Hub {
         }
     }
 
-    /// Hands out what the tail brought.
+    /// Delivers a batch of the tail.
     pub(super) async fn publish(&self, batch: &Batch) {
         let revealed = self.reveal(batch).await;
         let events: Vec<&Recorded> = batch.readable("sockets").collect();
@@ -89,7 +89,7 @@ impl Hub {
                 }
                 lacking
             };
-            // Sockets come and go while events are encoded: who is there is asked again.
+            // Sockets come and go while events are encoded: who is connected is checked again.
             for recorded in lacking {
                 let event = live_event(&self.log, recorded, revealed.get(&recorded.sequence));
                 encoded.insert(recorded.sequence, event);
@@ -98,7 +98,7 @@ impl Hub {
         }
     }
 
-    /// The data of the batch's events that tell of persons.
+    /// The data of the batch's events that contain personal data.
     async fn reveal(&self, batch: &Batch) -> HashMap<u64, Value> {
         let mut revealed = HashMap::new();
         for recorded in batch.events() {
@@ -109,7 +109,7 @@ impl Hub {
         revealed
     }
 
-    /// An event as sockets see it, where they may.
+    /// An event as sockets see it, if they may.
     pub(super) async fn live_event(&self, recorded: &Recorded) -> Option<LiveEvent> {
         let revealed = match recorded.event.personal() {
             Some(_) => Some(self.people.reveal(recorded).await),
@@ -127,7 +127,7 @@ impl Hub {
         })
     }
 
-    /// Waits until all is known of persons that stands in the log now.
+    /// Waits until everything about persons currently in the log is known.
     pub(super) async fn settle(&self) {
         self.people.settle().await;
     }
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// What was kept encoded may tell of somebody who was forgotten: the log tells it again.
+    /// What was kept encoded may mention somebody who was forgotten: it is read from the log again.
     fn forget(&self, through: u64) {
         for feed in self.feeds.values() {
             lock(&feed.ring).clear(through);
@@ -212,7 +212,7 @@ impl Feed {
     }
 }
 
-/// An event as sockets see it, where they may; `revealed` is its data with what is personal.
+/// An event as sockets see it, if they may; `revealed` is its data with personal data.
 fn live_event(log: &EventLog, recorded: &Recorded, revealed: Option<&Value>) -> Option<LiveEvent> {
     if recorded.event.visibility() == Visibility::Internal {
         return None;
@@ -252,9 +252,9 @@ impl Membership {
 
     /// Waits for something new. The hub outlives its members, so there is no other end to it.
     ///
-    /// What comes after a pause is told at once. What comes in quick succession is told together,
-    /// since otherwise a busy organization with many sockets would cost a wake-up and a write for
-    /// each batch and socket.
+    /// What comes after a pause is reported at once. What comes in quick succession is reported
+    /// together, since otherwise a busy organization with many sockets would cost a wake-up and a
+    /// write for each batch and socket.
     pub(super) async fn changed(&mut self) {
         sleep_until(self.rests_until).await;
         if self.changed.changed().await.is_err() {
@@ -263,7 +263,7 @@ impl Membership {
         self.rests_until = Instant::now() + self.feed.gathers();
     }
 
-    /// Up to `max` of the channel's events behind `after`.
+    /// Up to `max` of the channel's events after `after`.
     pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
         lock(&self.feed.ring).read(after, channel, max)
     }

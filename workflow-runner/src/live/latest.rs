@@ -1,7 +1,7 @@
-//! The newest position of each person somebody has asked for, kept up by the log's tail.
+//! The newest position of each person somebody has asked for, kept current by the log's tail.
 //!
-//! What nobody has asked for the longest is dropped where there is too much of it: whoever asks
-//! again has it read from the log again.
+//! The persons least recently asked for are dropped when there is too much: the next request reads
+//! them from the log again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ pub(super) struct Latest {
     persons: HashMap<AccountId, Tracked>,
     /// The same by when they were last asked for.
     by_asking: BTreeSet<(Asking, AccountId)>,
-    /// Those who ask and have not been answered: nobody they asked for is dropped meanwhile.
+    /// Unanswered requests: no person they asked for is dropped meanwhile.
     under_way: BTreeSet<Asking>,
     last: Asking,
     bytes: usize,
     max_bytes: usize,
 }
 
-/// Somebody's asking, by its turn.
+/// A request, by its order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Asking(u64);
 
-/// What is known of a person.
+/// The known positions of a person.
 #[derive(Debug, Default)]
 struct Tracked {
     newest: Option<Newest>,
-    /// Whether what stood in the log before is in here.
+    /// Whether earlier positions in the log are included.
     is_whole: bool,
     asked: Asking,
 }
@@ -46,7 +46,7 @@ impl Tracked {
         }
     }
 
-    /// About how much memory it takes, its places in both indexes included.
+    /// Approximate memory, including its entries in both indexes.
     fn bytes(&self) -> usize {
         let of = |fix: &Arc<Updated>| size_of::<Updated>() + fix.sealed.ciphertext().len();
         let newest = self.newest.as_ref().map_or(0, |newest| {
@@ -60,7 +60,7 @@ impl Tracked {
 }
 
 impl Latest {
-    /// Nobody's, and later no more than about so many bytes of them.
+    /// Creates an empty set that will hold at most about `max_bytes`.
     pub(super) fn within(max_bytes: usize) -> Self {
         Self {
             persons: HashMap::new(),
@@ -72,14 +72,14 @@ impl Latest {
         }
     }
 
-    /// Begins to ask. Until it is [`Self::answered`], nothing of what it asks for is dropped.
+    /// Starts a request. Until it is [`Self::answered`], nothing of what it asks for is dropped.
     pub(super) fn ask(&mut self) -> Asking {
         self.last.0 += 1;
         self.under_way.insert(self.last);
         self.last
     }
 
-    /// Ends an asking, and drops what is too much.
+    /// Ends a request, and drops what is too much.
     pub(super) fn answered(&mut self, asking: Asking) {
         self.under_way.remove(&asking);
         let until = self.under_way.first().copied();
@@ -93,8 +93,8 @@ impl Latest {
         self.tell();
     }
 
-    /// Those of the persons whose past is to be read first. From now on no fix of theirs that the
-    /// tail brings is missed.
+    /// Those of the persons whose past must be read first. From now on no fix of theirs that the
+    /// tail delivers is missed.
     pub(super) fn lacking(
         &mut self,
         asking: Asking,
@@ -113,7 +113,7 @@ impl Latest {
             .collect()
     }
 
-    /// Takes in what was read of a person's past. Whoever was forgotten meanwhile is asked for
+    /// Takes in what was read of a person's past. A person who was forgotten meanwhile is asked for
     /// again.
     pub(super) fn learn(&mut self, account: AccountId, past: Option<Newest>) {
         self.change(account, |known| {
@@ -124,7 +124,7 @@ impl Latest {
         });
     }
 
-    /// Takes in a fix, where its person was asked for and has not been forgotten.
+    /// Takes in a fix, if its person was asked for and has not been forgotten.
     pub(super) fn take_judged(&mut self, recorded: &Recorded, circles: &Circles) {
         let Event::LocationUpdated(updated) = &recorded.event else {
             return;
@@ -137,7 +137,7 @@ impl Latest {
         }
     }
 
-    /// A person's newest position for their own eyes, or for those of others.
+    /// A person's newest position, for themselves or for others.
     pub(super) fn of(&self, account: AccountId, own: bool) -> Option<Arc<Updated>> {
         let newest = self.persons.get(&account)?.newest.as_ref()?;
         if own {

@@ -1,4 +1,4 @@
-//! `GET /ws`: events, live: an organization's own, and those of persons for whoever they share a
+//! `GET /ws`: live events, an organization's own and those of persons for everyone they share a
 //! circle with.
 //!
 //! One tail of the log serves all sockets of the process ([`hub`]): each event is encoded once
@@ -7,14 +7,14 @@
 //! room for; a client that asks for the past or falls behind the ring is served from the log,
 //! page by page, until it has caught up. So nothing is lost, and nothing piles up.
 //!
-//! `runs` and `events` are flows of facts without a latest state of their own, so their snapshot
-//! is empty: whoever needs the state as well reads it from the API with the `subscribed` position
-//! as `Waypost-Min-Position`, and the flow goes on from there.
+//! `runs` and `events` are flows of facts without a latest state of their own, so their snapshot is
+//! empty: a client that needs the state as well reads it from the API with the `subscribed`
+//! position as `Waypost-Min-Position`, and the flow continues from there.
 //!
-//! Events of persons ([`fan_out`]) are handed to those whom the persons' circles let see them
-//! ([`visibility`]), once this process knows all that stood in the log when it took the events up; so
-//! nobody sees a position one instant after its person left or hid. A reader that is too slow for
-//! all positions gets the newest of each person ([`outbox`]).
+//! Events of persons ([`fan_out`]) are delivered to those whom the persons' circles let see them
+//! ([`visibility`]), once this process knows everything that was in the log when it took the events
+//! up. So nobody sees a position even an instant after its person left or hid. A reader that is too
+//! slow for all positions gets the newest of each person ([`outbox`]).
 
 mod auth;
 mod budget;
@@ -66,7 +66,7 @@ pub use upgrade::router;
 const REPLAYS: usize = 32;
 /// Events taken from a tail at a time.
 const BATCH: usize = 256;
-/// Attempts to pass a fault of the log before the sockets are given up.
+/// Attempts to get past a fault of the log before the sockets are given up.
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
 /// How long sockets get to say goodbye.
@@ -87,15 +87,15 @@ pub struct Live {
     broken: Arc<AtomicBool>,
 }
 
-/// What [`Live::run`] follows.
+/// The tails that [`Live::run`] follows.
 pub struct Tails {
     events: Follower,
     locations: Follower,
 }
 
 impl Live {
-    /// Makes ready to serve sockets from the log's present end, and gives back what
-    /// [`Live::run`] follows.
+    /// Prepares to serve sockets from the log's current end; returns the tails that [`Live::run`]
+    /// follows.
     pub async fn start(
         log: EventLog,
         access: Access,
@@ -125,15 +125,15 @@ impl Live {
         Ok((live, Tails { events, locations }))
     }
 
-    /// What is known of persons; it is kept up by [`Live::run`].
+    /// The directory of persons, kept current by [`Live::run`].
     pub fn people(&self) -> People {
         self.fan_out.people().clone()
     }
 
-    /// Hands out events until `shutdown`, then says goodbye to every socket.
+    /// Delivers events until `shutdown`, then says goodbye to every socket.
     ///
     /// # Errors
-    /// Where the log cannot be followed: going on would hide a loss.
+    /// If the log cannot be followed: continuing would hide a loss.
     pub async fn run(&self, tails: Tails, shutdown: CancellationToken) -> Result<(), TailError> {
         let ended = tokio::select! {
             () = shutdown.cancelled() => Ok(()),
@@ -177,7 +177,7 @@ impl Live {
         }
     }
 
-    /// Has the sockets end whose tokens these events ended.
+    /// Ends the sockets whose tokens these events ended.
     fn end_tokens(&self, batch: &Batch) {
         let mut accounts: Vec<AccountId> = Vec::new();
         for recorded in batch.events() {
@@ -204,7 +204,7 @@ impl Live {
     }
 }
 
-/// The next events of a tail, past a fault or two.
+/// The next events of a tail, tolerating a fault or two.
 async fn next_batch(tail: &mut Follower) -> Result<Batch, TailError> {
     let mut failures = 0;
     loop {

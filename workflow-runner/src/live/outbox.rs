@@ -1,7 +1,7 @@
-//! What waits for one subscription to persons' events.
+//! The queue of one subscription to persons' events.
 //!
 //! A reader that is too slow for all positions gets the newest of each person instead of an ever
-//! longer queue. Nothing else is left out: whoever does not even take crossings and calls for
+//! longer queue. Nothing else is left out: a reader that does not even take crossings and calls for
 //! help is given up.
 
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use super::channel::Channel;
 use super::ring::LiveEvent;
 use super::visibility::Visibility;
 
-/// Positions that wait before only the newest of each person do.
+/// Positions that may wait before only the newest of each person are kept.
 const MAX_POSITIONS: usize = 512;
-/// Other events that wait before the reader is given up.
+/// Other events that may wait before the reader is given up.
 const MAX_OTHERS: usize = 4_096;
 
-/// An event of a person, encoded once however many may see it.
+/// An event of a person, encoded once for any number of viewers.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub(super) visibility: Visibility,
@@ -31,25 +31,25 @@ pub(super) struct Fact {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) fact: Arc<Fact>,
-    /// The moment up to which who may see it was judged by all that stood in the log.
+    /// The time as of which its audience was judged by everything in the log.
     pub(super) settled: Option<Instant>,
 }
 
-/// Positions that were left out: those behind the one sequence and up to the other of whom a
-/// newer one of the same person follows.
+/// Positions that were left out: those after `from` and up to `to` for which a newer one of the
+/// same person follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conflated {
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-/// What waits for one subscription.
+/// The queue of one subscription.
 #[derive(Debug)]
 pub(super) struct Outbox {
     channel: Channel,
     entries: VecDeque<Entry>,
     conflated: Option<Conflated>,
-    /// How many may wait until positions are left out again.
+    /// How many may wait before positions are left out again.
     bound: usize,
     hopeless: bool,
 }
@@ -87,7 +87,7 @@ impl Outbox {
         }
     }
 
-    /// Keeps each person's newest position, where it stands.
+    /// Keeps each person's newest position, in its place.
     fn conflate(&mut self) {
         let mut newest: HashMap<AccountId, usize> = HashMap::new();
         for (nth, entry) in self.entries.iter().enumerate() {
@@ -110,11 +110,11 @@ impl Outbox {
             let from = self.conflated.map_or(first - 1, |before| before.from);
             self.conflated = Some(Conflated { from, to: last });
         }
-        // Where there are many persons, each round of leaving out must be worth its while.
+        // With many persons, each round of leaving out must be worthwhile.
         self.bound = MAX_POSITIONS.max(2 * self.entries.len());
     }
 
-    /// What was left out since this was asked last; to be told before what follows.
+    /// Returns what was left out since the last call; to be sent before what follows.
     pub(super) fn take_conflated(&mut self) -> Option<Conflated> {
         self.conflated.take()
     }
@@ -125,7 +125,7 @@ impl Outbox {
         self.entries.drain(..count).collect()
     }
 
-    /// The entry that is next.
+    /// The next entry.
     pub(super) fn front(&self) -> Option<&Entry> {
         self.entries.front()
     }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A fix of a person, made so many seconds after the epoch.
+/// A fix of a person, made the given number of seconds after the epoch.
 fn entry(sequence: u64, person: u64, second: i64) -> Entry {
     let recorded = Recorded {
         sequence,

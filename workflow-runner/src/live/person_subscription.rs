@@ -1,8 +1,8 @@
 //! One subscription to events of persons.
 //!
-//! What follows a place in the log is read from there, page by page, up to the moment when the
-//! subscription's outbox was opened; what came later lies in the outbox. Who may see an event is judged
-//! again when it is sent, by all that stood in the log a moment ago.
+//! Events after a position in the log are read from there, page by page, up to the moment when the
+//! subscription's outbox was opened; later events are in the outbox. Who may see an event is judged
+//! again when it is sent, by everything that was in the log a moment ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use super::visibility::Visibility;
 
 /// Events sent at a time.
 const AT_ONCE: usize = 64;
-/// Events read at a time, of whomever.
+/// Events read at a time, of any person.
 const PAGE: usize = 500;
-/// How old what was known may be when an event is sent by it.
+/// How old the knowledge may be by which an event is sent.
 const FRESH: Duration = Duration::from_millis(10);
 
-/// A subscription and its place.
+/// A subscription and its position.
 pub(super) struct PersonSubscription {
     /// The client's name for it.
     id: String,
@@ -39,11 +39,11 @@ pub(super) struct PersonSubscription {
     /// The sequence up to which the client has everything, and where the outbox begins.
     place: u64,
     since: u64,
-    /// When all that stood in the log was known.
+    /// The time as of which everything in the log is known.
     settled: Option<Instant>,
 }
 
-/// What of a page the viewer may see.
+/// The part of a page that the viewer may see.
 pub(super) struct VisiblePage {
     facts: Vec<Arc<Fact>>,
     through: u64,
@@ -62,7 +62,7 @@ impl PersonSubscription {
         }
     }
 
-    /// What comes next.
+    /// Returns what comes next.
     pub(super) fn advance(&mut self, subscriber: &Registration, turns: &CatchUps) -> Next {
         if self.place < self.since {
             return self.catch_up(subscriber, turns);
@@ -84,13 +84,13 @@ impl PersonSubscription {
         }
         let frames = self.open(subscriber);
         if frames.is_empty() {
-            // None was for this viewer any more, and more may wait behind them.
+            // None was for this viewer any more, and more may wait after them.
             return self.advance(subscriber, turns);
         }
         Next::Frames(frames)
     }
 
-    /// The frames of what lies uppermost in the outbox, as far as the viewer may see it now.
+    /// The frames of the oldest entries in the outbox, as far as the viewer may see them now.
     fn open(&self, subscriber: &Registration) -> Vec<String> {
         let (conflated, entries) = subscriber.take(self.number, AT_ONCE);
         let visibilities = entries.iter().map(|entry| &entry.fact.visibility);
@@ -131,22 +131,22 @@ impl PersonSubscription {
         }))
     }
 
-    /// The frames of a page, which moves the subscription on.
+    /// Returns the frames of a page and advances the subscription.
     pub(super) fn take(&mut self, page: &VisiblePage) -> Vec<String> {
         self.place = page.through;
         let events = page.facts.iter().map(|fact| &fact.event);
         events.map(|event| event.frame(&self.head)).collect()
     }
 
-    /// What may be sent now that all is known that stood in the log at a moment. However long ago
-    /// that was: whoever asked again where the log is slow to answer would never send anything.
+    /// Returns what may be sent now that everything in the log at `at` is known, however long ago
+    /// that was: asking again while the log is slow to answer would mean never sending anything.
     pub(super) fn settled(&mut self, at: Instant, subscriber: &Registration) -> Vec<String> {
         self.settled = Some(at);
         self.open(subscriber)
     }
 }
 
-/// What of the events behind `after`, and not behind `until`, the viewer may see.
+/// The events after `after`, up to `until`, that the viewer may see.
 async fn read(
     fan_out: &FanOut,
     viewer: &Viewer,

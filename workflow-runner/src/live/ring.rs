@@ -17,9 +17,9 @@ use super::channel::Channel;
 pub(super) struct LiveEvent {
     sequence: u64,
     kind: AggregateType,
-    /// What it tells of a person.
+    /// What it discloses about a person.
     disclosure: Option<Disclosure>,
-    /// The frame from `,"position"` on; what stands before it differs by subscription.
+    /// The frame from `,"position"` on; what precedes it differs by subscription.
     rest: Box<str>,
 }
 
@@ -56,12 +56,12 @@ impl LiveEvent {
         self.sequence
     }
 
-    /// What it tells of a person, if it does.
+    /// What it discloses about a person, if it does.
     pub(super) fn disclosure(&self) -> Option<&Disclosure> {
         self.disclosure.as_ref()
     }
 
-    /// The whole frame for a subscription whose part stands in `head`.
+    /// The whole frame for a subscription whose first part is `head`.
     pub(super) fn frame(&self, head: &str) -> String {
         let mut frame = String::with_capacity(head.len() + self.rest.len());
         frame.push_str(head);
@@ -84,19 +84,19 @@ impl LiveEvent {
     }
 }
 
-/// What a reader finds behind its place.
+/// What a reader finds after its position.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Events, and the sequence up to which this is all; where it goes on from.
+    /// Events, and the sequence up to which this is all, from which to continue.
     Events(Vec<Arc<LiveEvent>>, u64),
-    /// What follows its place is no longer here: the log has it.
+    /// What follows its position is no longer here: the log has it.
     Gone,
 }
 
 /// The newest events, within bounds of bytes and number.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// Everything of the organization behind this sequence is here.
+    /// Everything of the organization after this sequence is here.
     base: u64,
     bytes: usize,
     events: VecDeque<Arc<LiveEvent>>,
@@ -108,7 +108,7 @@ const MAX_EVENTS: usize = 4_096;
 const READ_BYTES: usize = 128 * 1024;
 
 impl Ring {
-    /// A ring that will hold what follows `base`.
+    /// Creates a ring for what follows `base`.
     pub(super) fn new(base: u64) -> Self {
         Self {
             base,
@@ -129,12 +129,12 @@ impl Ring {
         }
     }
 
-    /// Drops all events: those up to `through` are for the log to tell again.
+    /// Drops all events: those up to `through` must be read from the log again.
     pub(super) fn clear(&mut self, through: u64) {
         *self = Self::new(through);
     }
 
-    /// Up to `max` of the channel's events behind the sequence `after`.
+    /// Up to `max` of the channel's events after the sequence `after`.
     pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
         if after < self.base {
             return Found::Gone;

@@ -1,4 +1,4 @@
-//! One connection once its client is known, to its end.
+//! One connection, from the time its client is known to its end.
 
 use std::future::pending;
 use std::pin::pin;
@@ -26,14 +26,14 @@ use crate::task::Task;
 
 /// Subscriptions of one connection.
 const MAX_SUBSCRIPTIONS: usize = 16;
-/// How long what failed is let rest before the next attempt.
+/// The pause before failed work is tried again.
 const WORK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Why a session ends: with a reason to tell, or because the client has gone.
+/// Why a session ends: with a reason to report, or because the client has disconnected.
 pub(super) type Ended = Option<CloseReason>;
 
-/// What a subscription waits for, by its number. It goes on whatever else the session does: it may
-/// hold what others wait for.
+/// What a subscription waits for, by its number. It continues whatever else the session does, since
+/// it may hold what others wait for.
 type Working = Task<(u64, Result<Page, ReadError>)>;
 
 /// A connection whose client is known.
@@ -43,14 +43,14 @@ pub(super) struct Session {
     viewer: Viewer,
     /// The place among the sockets of the viewer's organization.
     member: Option<Membership>,
-    /// The place among those who look out for persons.
+    /// The registration for events of persons.
     subscriber: Registration,
     subscriptions: Vec<Flow>,
     next_number: u64,
-    /// Which subscription is asked first, so that a loud one does not silence the others.
+    /// Which subscription goes first, so that a busy one does not starve the others.
     turn: usize,
     working: Option<Working>,
-    /// Resolves when the client may see nothing any more.
+    /// Resolves when the client may no longer see anything.
     ended: BoxFuture<'static, ()>,
     ping: Interval,
     budget: Budget,
@@ -77,11 +77,11 @@ impl Session {
         }
     }
 
-    /// Serves the client until one side ends it; gives back the connection, and why.
+    /// Serves the client until one side ends it; returns the connection, and why.
     pub(super) async fn run(mut self) -> (Wire, Ended) {
         let mut closing = pin!(self.live.closing.clone().cancelled_owned());
         self.wire.send(Reply::Ready.to_text());
-        // From here on it is told when a token ends; one that ended before is seen now.
+        // From here on it is notified when a token ends; one that ended before is noticed now.
         let mut step = self.check_token();
         while step.is_ok() {
             if let Err(ended) = self.fill() {
@@ -101,7 +101,7 @@ impl Session {
         (self.wire, step.err().flatten())
     }
 
-    /// Gives one subscription the word, once all that was said before has been sent.
+    /// Lets one subscription send, once everything queued before has been sent.
     fn fill(&mut self) -> Result<(), Ended> {
         if self.subscriber.is_hopeless() {
             return Err(Some(CloseReason::Stalled));
@@ -115,7 +115,7 @@ impl Session {
             let flow = &mut self.subscriptions[nth];
             match flow.advance(self.member.as_ref(), &self.subscriber, &self.live.turns) {
                 Next::Frames(frames) => {
-                    // Asked last: the token may have ended with what was just learned.
+                    // Checked last: the token may have ended with what was just learned.
                     self.check_token()?;
                     self.turn = nth + 1;
                     self.send_events(frames);
@@ -175,7 +175,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps a live client and gives up a dead one.
+    /// Keeps a live client and drops a dead one.
     fn beat(&mut self) -> Result<(), Ended> {
         if self.wire.silence() * 2 > self.live.settings.ping_interval * 5 {
             let reason = if self.wire.is_idle() {
@@ -226,7 +226,7 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on under another token of the same organization or person.
+    /// Continues under another token of the same organization or person.
     async fn renew(&mut self, token: &str) -> Result<Result<(), Malformed>, Ended> {
         let viewer = self.live.readmit(token).await.map_err(Some)?;
         if viewer.identity() != self.viewer.identity() {
@@ -298,7 +298,7 @@ impl Session {
         Flow::persons(id, number, subscription)
     }
 
-    /// Opens an outbox, and shows what is latest in its channel.
+    /// Opens an outbox, and returns the latest state of its channel.
     async fn begin(&mut self, number: u64, channel: Channel) -> (u64, Vec<Value>) {
         if channel != Channel::Locations {
             return (self.subscriber.open(number, channel), Vec::new());
@@ -307,7 +307,7 @@ impl Session {
         let (since, candidates) = self.subscriber.open_with_latest(number).await;
         let (fan_out, viewer) = (self.subscriber.fan_out(), self.subscriber.viewer());
         let shown = snapshot::show(fan_out, viewer, candidates).await;
-        // Where the token has ended meanwhile, so does the socket in a moment.
+        // If the token has ended meanwhile, so does the socket in a moment.
         let admitted = self.live.still_admits(&self.viewer);
         (since, if admitted { shown } else { Vec::new() })
     }
@@ -352,7 +352,7 @@ async fn changed(member: &mut Option<Membership>) {
     }
 }
 
-/// Waits for what may be under way, for ever where nothing is.
+/// Waits for a task in progress, forever if there is none.
 async fn wait_for<T>(under_way: &mut Option<Task<T>>) -> T {
     match under_way {
         Some(task) => task.await,

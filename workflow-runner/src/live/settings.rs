@@ -1,4 +1,4 @@
-//! How sockets are held.
+//! Settings of sockets.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::fan_out::FanOut;
 use super::visibility::Visibility;
 
-/// Positions that are unsealed side by side.
+/// Positions that are unsealed concurrently.
 const SIDE_BY_SIDE: usize = 32;
 
 /// A position that a snapshot may show.
@@ -46,7 +46,7 @@ struct Shown {
 }
 
 impl Candidate {
-    /// The newest positions of persons; `latest` finds one's, for their own eyes or for those of
+    /// The newest positions of persons; `latest` finds one's, for the person themselves or for
     /// others.
     pub(super) fn of(
         viewer: &Viewer,
@@ -83,7 +83,7 @@ impl Candidate {
     }
 }
 
-/// All whom a viewer has to do with.
+/// All persons connected with a viewer.
 pub(super) fn connected(viewer: &Viewer, circles: &Circles) -> BTreeSet<AccountId> {
     match viewer {
         Viewer::Account(account) => {
@@ -98,7 +98,7 @@ pub(super) fn connected(viewer: &Viewer, circles: &Circles) -> BTreeSet<AccountI
     }
 }
 
-/// What of the candidates the viewer may see now, newest first.
+/// The candidates that the viewer may see now, newest first.
 pub(super) async fn show(
     fan_out: &FanOut,
     viewer: &Viewer,
@@ -108,7 +108,7 @@ pub(super) async fn show(
     for some in candidates.chunks(SIDE_BY_SIDE) {
         shown.extend(join_all(some.iter().map(|candidate| candidate.show(fan_out))).await);
     }
-    // Judged last, by all that stands in the log now.
+    // Judged last, by everything currently in the log.
     fan_out.settle().await;
     let visibilities: Vec<Visibility> = candidates
         .iter()

@@ -1,4 +1,4 @@
-//! Where a subscription starts: behind what the client has seen, or afresh.
+//! Where a subscription starts: after what the client has seen, or afresh.
 
 use event_log::{EventLog, Position, PositionError};
 
@@ -7,11 +7,11 @@ use super::channel::Channel;
 /// Where a subscription starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Behind what the client has seen.
+    /// After what the client has seen.
     Behind(u64),
     /// From now on, with a snapshot.
     Now,
-    /// The same, though the client asked for more: what followed its position is not there.
+    /// The same, although the client asked for more: what followed its position is not available.
     Again,
 }
 
@@ -43,12 +43,12 @@ impl Start {
     }
 }
 
-/// Whether the log has all that followed a position, and has come to it: a command's answer may
-/// be ahead of this process, but never of the log.
+/// Whether the log has everything that followed a position, and has reached it: a command's
+/// response may be ahead of this process, but never of the log.
 async fn is_there(log: &EventLog, position: Position, head: u64) -> bool {
     match log.bounds(position.log()).await {
         Ok((first, last)) => (first..=last.max(head)).contains(&position.sequence()),
-        // Nobody can say now; the events that follow will come either way.
+        // Unknown for now; the events that follow will come either way.
         Err(_) => true,
     }
 }

@@ -1,4 +1,4 @@
-//! One socket among those to which events of persons are handed.
+//! One socket among those that receive events of persons.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,13 +59,13 @@ impl Subscriber {
         self.wakeup.notify_one();
     }
 
-    /// Has the socket look at what it may do.
+    /// Makes the socket check what it may do.
     pub(super) fn wake(&self) {
         self.wakeup.notify_one();
     }
 }
 
-/// A subscriber among the others, until this is dropped.
+/// A subscriber's registration, until this is dropped.
 pub(super) struct Registration {
     fan_out: FanOut,
     subscriber: Arc<Subscriber>,
@@ -89,13 +89,12 @@ impl Registration {
         &self.fan_out
     }
 
-    /// Waits until something came, or the subscriber has to look at what it may do.
+    /// Waits until something arrives, or the subscriber has to check what it may do.
     pub(super) async fn woken(&self) {
         self.subscriber.wakeup.notified().await;
     }
 
-    /// Has a subscription take the channel's events from now on; answers from behind which
-    /// sequence.
+    /// Lets a subscription take the channel's events from now on; returns the sequence they follow.
     pub(super) fn open(&self, number: u64, channel: Channel) -> u64 {
         self.fan_out.open(&self.subscriber, number, channel)
     }
@@ -121,13 +120,13 @@ impl Registration {
         Some(look(&mut found.1))
     }
 
-    /// Takes the oldest of what waits, and what was left out before it.
+    /// Takes the oldest waiting entries, and what was left out before them.
     pub(super) fn take(&self, number: u64, max: usize) -> (Option<Conflated>, Vec<Entry>) {
         let taken = self.look(number, |outbox| (outbox.take_conflated(), outbox.take(max)));
         taken.unwrap_or_default()
     }
 
-    /// Whether a subscription is so far behind that it had better begin again.
+    /// Whether a subscription is so far behind that it had better start over.
     pub(super) fn is_hopeless(&self) -> bool {
         let outboxes = self.subscriber.outboxes();
         outboxes.iter().any(|(_, outbox)| outbox.is_hopeless())

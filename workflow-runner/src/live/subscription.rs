@@ -1,8 +1,8 @@
-//! One subscription to an organization's own events: a place in a channel, and how it moves on.
+//! One subscription to an organization's own events: a position in a channel, and how it advances.
 //!
-//! What follows a place comes from the hub's ring while the ring has it, else from the log, page
-//! by page at the client's own pace. Either way it is the same events in the same order, so a
-//! client that falls behind loses nothing and costs no memory.
+//! Events after a position come from the hub's ring while the ring has them, otherwise from the
+//! log, page by page at the client's own pace. Either way they are the same events in the same
+//! order, so a client that falls behind loses nothing and costs no memory.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::ring::{Found, LiveEvent};
 /// Events taken at a time; together with their size this bounds what one socket holds.
 const AT_ONCE: usize = 64;
 
-/// A subscription and its place.
+/// A subscription and its position.
 pub(super) struct Subscription {
     channel: Channel,
     /// The first part of each of its frames.
@@ -41,7 +41,7 @@ impl Subscription {
         }
     }
 
-    /// What comes next.
+    /// Returns what comes next.
     pub(super) fn advance(&mut self, member: &Membership, turns: &CatchUps) -> Next {
         match member.read(self.place, self.channel, AT_ONCE) {
             Found::Events(events, through) => {
@@ -54,7 +54,7 @@ impl Subscription {
                 let shown = events.iter().map(Arc::as_ref);
                 let frames = self.frames(shown.filter(|event| hub.shows(org, event)));
                 if frames.is_empty() {
-                    // None of these, and more may stand behind them.
+                    // None of these, and more may follow.
                     return self.advance(member, turns);
                 }
                 Next::Frames(frames)
@@ -70,7 +70,7 @@ impl Subscription {
         }
     }
 
-    /// The frames of a page, which moves the subscription on.
+    /// Returns the frames of a page and advances the subscription.
     pub(super) fn take(&mut self, page: &OwnPage) -> Vec<String> {
         self.place = page.through;
         self.frames(page.events.iter())
@@ -89,8 +89,8 @@ async fn read(hub: &Hub, org: &OrgId, channel: Channel, after: u64) -> Result<Ow
         .await?;
     let mut through = page.through;
     if page.complete {
-        // Nothing of the organization lay between the page's end and the log's, and the hub was
-        // not ahead of the log.
+        // Nothing of the organization is between the page's end and the log's, and the hub was not
+        // ahead of the log.
         through = through.max(head_before);
     }
     let mut events = Vec::with_capacity(page.items.len());

@@ -21,13 +21,13 @@ use super::wire::{Heard, Wire};
 
 /// The subprotocol that the server selects.
 const PROTOCOL: &str = "waypost";
-/// What stands before a token that is offered as a subprotocol.
+/// The prefix of a token that is offered as a subprotocol.
 const BEARER: &str = "bearer.";
 /// Frames from clients are small: a token at most.
 const MAX_FRAME_BYTES: usize = 16 * 1024;
-/// An idle connection holds this much for reading.
+/// Bytes that an idle connection holds for reading.
 const READ_BUFFER_BYTES: usize = 2 * 1024;
-/// Frames are gathered up to this size before they are written without being asked to.
+/// Frames are gathered up to this size before they are written without a flush.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
 /// The route `/ws`, and the same for an organization's pages.
@@ -51,7 +51,7 @@ async fn open_socket(
     open(live, request, admitted, upgrade)
 }
 
-/// Sockets of other sites' pages are refused: browsers ask nobody before they open one.
+/// Refuses sockets of other sites' pages: browsers open them without asking anyone.
 async fn open_page_socket(
     State(live): State<Live>,
     request: RequestContext,
@@ -73,7 +73,7 @@ fn open(
 ) -> Response {
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
-        // The edge puts it into the shape of all errors.
+        // The edge converts it to the common error format.
         Err(rejection) => return rejection.into_response(),
     };
     let Ok(place) = live.places.clone().try_acquire_owned() else {
@@ -113,8 +113,8 @@ fn presented(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-/// Holds a connection until one side ends it. A client that was turned away is told so here,
-/// where browsers can see the reason: of a refused handshake they learn nothing.
+/// Holds a connection until one side ends it. A rejected client gets the reason here, where
+/// browsers can see it: they learn nothing from a refused handshake.
 async fn hold(
     live: Live,
     socket: WebSocket,
@@ -141,7 +141,7 @@ async fn hold(
     metrics::gauge!("waypost_ws_connections").decrement(1);
 }
 
-/// Waits for the frame that says who the client is.
+/// Waits for the frame that identifies the client.
 async fn first_token(
     live: &Live,
     wire: &mut Wire,

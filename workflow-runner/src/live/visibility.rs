@@ -1,4 +1,4 @@
-//! Of whom an event tells, and who may see it.
+//! Whom an event is about, and who may see it.
 
 use chrono::{DateTime, Utc};
 use domain::circles::{Circle, Circles, Disclosure, DisclosureKind, Viewer};
@@ -7,16 +7,16 @@ use schemas::{OrgId, Recorded, SYSTEM_ORG};
 
 use super::channel::Channel;
 
-/// What decides who sees an event of a person.
+/// Decides who sees an event of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Visibility {
     disclosure: Disclosure,
-    /// The organization in whose part of the log it stands.
+    /// The organization in whose part of the log it is.
     org: Option<OrgId>,
 }
 
 impl Visibility {
-    /// What the event tells of a person, if it does.
+    /// The visibility of an event, if it discloses something about a person.
     pub(super) fn of(recorded: &Recorded) -> Option<Self> {
         let disclosure = Disclosure::of(&recorded.event)?;
         let org = &recorded.stream.org;
@@ -25,7 +25,7 @@ impl Visibility {
         Some(Self { disclosure, org })
     }
 
-    /// What decides who sees a position.
+    /// The visibility of a position.
     pub(super) fn of_position(fix: &Updated) -> Self {
         let disclosure = Disclosure::of_position(fix);
         Self {
@@ -34,7 +34,7 @@ impl Visibility {
         }
     }
 
-    /// What it tells.
+    /// What it discloses.
     pub(super) fn disclosure(&self) -> &Disclosure {
         &self.disclosure
     }
@@ -53,8 +53,8 @@ impl Visibility {
         self.stands_for(viewer) && circles.may_be_told(viewer, &self.disclosure, now)
     }
 
-    /// A call stands in the log once for all persons, and once for each organization; a crossing
-    /// once for all who share its circle. Positions are for whoever may see them.
+    /// A call is in the log once for all persons, and once for each organization; a crossing once
+    /// for all who share its circle. Positions are for everyone who may see them.
     fn stands_for(&self, viewer: &Viewer) -> bool {
         match (&self.disclosure.kind, viewer) {
             (DisclosureKind::Position, _) | (DisclosureKind::Crossing(_), Viewer::Account(_)) => {
@@ -65,7 +65,7 @@ impl Visibility {
         }
     }
 
-    /// Those who could be meant, among whom [`Visibility::is_for`] decides.
+    /// Possible viewers, among whom [`Visibility::is_for`] decides.
     pub(super) fn candidates(&self, circles: &Circles) -> Vec<Viewer> {
         let of = self.disclosure.of;
         let own = self.org.iter().cloned().map(Viewer::Organization);

@@ -1,4 +1,4 @@
-//! One connection: what waits to be sent, and what is heard.
+//! One connection: the frames waiting to be sent, and what is received.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 use super::close::{CloseReason, PATIENCE};
 use super::frames::Reply;
 
-/// Frames that may wait. What a subscription adds is far less; only a client that asks without
-/// reading comes here, and it is not listened to until it reads.
+/// Frames that may wait. A subscription adds far fewer; only a client that asks without reading
+/// gets here, and its frames are not read until it reads.
 const MAX_WAITING: usize = 512;
 
 /// A connection. Nothing is lost when [`Wire::next`] is cancelled.
@@ -25,8 +25,8 @@ pub(super) struct Wire {
     unflushed: bool,
     /// Whether the connection has refused to take more.
     blocked: bool,
-    /// When the client was last heard, or seen to take all that had waited for room. That the
-    /// system takes bytes while it has room says nothing of the client.
+    /// When the client was last heard, or seen to take everything that had waited for room. That
+    /// the system takes bytes while it has room says nothing about the client.
     alive: Instant,
 }
 
@@ -37,11 +37,11 @@ pub(super) enum Heard {
     Text(Utf8Bytes),
     /// A binary frame, which the protocol does not have.
     Binary,
-    /// All that waited is on its way.
+    /// Everything that waited is on its way.
     Sent,
     /// A frame too large or broken.
     Unreadable,
-    /// The client has gone.
+    /// The client has disconnected.
     Gone,
 }
 
@@ -56,7 +56,7 @@ impl Wire {
         }
     }
 
-    /// Puts a frame behind those that wait.
+    /// Queues a frame.
     pub(super) fn send(&mut self, text: String) {
         self.waiting.push_back(Message::Text(text.into()));
     }
@@ -125,7 +125,7 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Says why and hangs up; what still waits is dropped.
+    /// Sends the reason and closes; frames still waiting are dropped.
     pub(super) async fn close(mut self, reason: CloseReason) {
         self.waiting.clear();
         let error = reason.words();

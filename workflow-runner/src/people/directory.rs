@@ -1,20 +1,20 @@
-//! What is known of persons, folded from the events of accounts and circles.
+//! The directory of persons, folded from the events of accounts and circles.
 
 use domain::circles::Circles;
 use event_log::Batch;
 use schemas::AggregateType;
 
-/// What is known of persons.
+/// The directory of persons.
 #[derive(Default)]
 pub struct Directory {
     circles: Circles,
-    /// The sequence up to which all is in here.
+    /// The sequence up to which everything is included.
     through: u64,
     webhooks_through: u64,
 }
 
 impl Directory {
-    /// One that begins with the circles as they were at the sequence `through`.
+    /// A directory that starts with the circles as of the sequence `through`.
     pub(super) fn beginning(through: u64, circles: Circles) -> Self {
         Self {
             circles,
@@ -28,17 +28,17 @@ impl Directory {
         &self.circles
     }
 
-    /// The sequence up to which every event of an account or a circle is in here.
+    /// The sequence up to which every event of an account or a circle is included.
     pub(super) fn through(&self) -> u64 {
         self.through
     }
 
-    /// The sequence of the last event of a webhook endpoint since this began.
+    /// The sequence of the last event of a webhook endpoint since this was created.
     pub fn webhooks_through(&self) -> u64 {
         self.webhooks_through
     }
 
-    /// Takes in what the log brought; events that come again change nothing.
+    /// Takes in a batch of the log; events that are delivered again change nothing.
     pub(super) fn apply(&mut self, batch: &Batch) {
         for recorded in batch.readable("persons") {
             match recorded.stream.aggregate {

@@ -1,8 +1,8 @@
-//! Persons as the log knows them now: their circles, whether they hide.
+//! Persons as currently known from the log: their circles, whether they hide.
 //!
-//! What is pushed of a person must stop the moment they leave, hide or are forgotten, so nobody
-//! here judges by what was known some time ago: [`People::settle`] waits until everything is folded
-//! that stood in the log when it was asked.
+//! What is pushed about a person must stop the moment they leave, hide or are forgotten, so nothing
+//! here is judged by outdated knowledge: [`People::settle`] waits until everything is folded that
+//! was in the log when it was called.
 
 mod directory;
 mod newest;
@@ -28,7 +28,7 @@ pub(crate) use newest::overtaken_by;
 
 /// Events taken at a time.
 const BATCH: usize = 1_000;
-/// The pause before the log is asked again that did not answer.
+/// The pause before the log is queried again after it did not answer.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// All persons and circles. Clones are the same.
@@ -44,7 +44,7 @@ struct Inner {
     look: Mutex<Option<Look>>,
 }
 
-/// A look at the log's end, shared by all who asked before it began.
+/// A query of the log's end, shared by all callers that asked before it began.
 #[derive(Clone, Copy)]
 struct Look {
     began: Instant,
@@ -63,9 +63,9 @@ pub enum StartError {
 }
 
 impl People {
-    /// Reads all accounts and circles, from where they were noted last. What follows comes by the
-    /// tail, which carries every event: it is for [`People::take`], or [`People::follow`] where
-    /// nobody else needs it.
+    /// Reads all accounts and circles, starting from the last checkpoint. Later events come from
+    /// the tail, which carries every event: it is for [`People::take`], or [`People::follow`] if
+    /// nothing else needs it.
     pub async fn start(log: &EventLog) -> Result<(Self, Follower), StartError> {
         let head = log.end(Log::Events).await?.sequence();
         let checkpoint = FoldCheckpoint::open(log, Fold::Circles, Circles::FORM).await?;
@@ -80,7 +80,7 @@ impl People {
             directory.apply(&batch);
             checkpoint.count(&batch);
         }
-        // What came behind `head` comes again, and changes nothing.
+        // Events after `head` are delivered again, and change nothing.
         let tail = log.follow(Log::Events, head, &[]).await?;
         let people = Self(Arc::new(Inner {
             log: log.clone(),
@@ -93,7 +93,7 @@ impl People {
         Ok((people, tail))
     }
 
-    /// Takes in what the tail brought.
+    /// Takes in a batch of the tail.
     pub fn take(&self, batch: &Batch) {
         let directory = self.0.directory.write();
         directory
@@ -104,7 +104,7 @@ impl People {
         self.note();
     }
 
-    /// Notes what is known now, where much is new.
+    /// Saves the current state, if much is new.
     fn note(&self) {
         let known = self.clone();
         self.0.checkpoint.note(move |encoder| {
@@ -112,7 +112,7 @@ impl People {
         });
     }
 
-    /// Takes in whatever the tail brings, for ever.
+    /// Takes in everything the tail delivers, until it fails.
     pub async fn follow(&self, mut tail: Follower) -> TailError {
         loop {
             match tail.next(BATCH).await {
@@ -122,8 +122,8 @@ impl People {
         }
     }
 
-    /// Waits until all is known that stands in the log now. While the log does not answer it is
-    /// waited for: better late than wrong.
+    /// Waits until everything currently in the log is known. While the log does not answer it keeps
+    /// waiting: better late than wrong.
     pub async fn settle(&self) {
         let asked = Instant::now();
         let end = loop {
@@ -139,15 +139,15 @@ impl People {
         self.0.log.until_taken(Log::Events, head, end).await;
     }
 
-    /// The log's end at a moment not before `asked`. It is looked for in a task of its own: whoever
-    /// asked may turn to something else and come back to this later, or never, and must not keep
-    /// the others waiting meanwhile.
+    /// The log's end at a time not before `asked`. The query runs in its own task: the caller may
+    /// turn to something else and come back to it later, or never, and must not keep the others
+    /// waiting meanwhile.
     async fn look(&self, asked: Instant) -> Result<u64, ReadError> {
         let people = self.clone();
         Task::spawn(async move { people.look_in_turn(asked).await }).await
     }
 
-    /// Those who wait while somebody looks share the next look.
+    /// Callers that wait during a query share the next one.
     async fn look_in_turn(&self, asked: Instant) -> Result<u64, ReadError> {
         let mut look = self.0.look.lock().await;
         if let Some(look) = look.filter(|look| look.began >= asked) {
@@ -159,7 +159,7 @@ impl People {
         Ok(end)
     }
 
-    /// Reads what is known at this moment.
+    /// Reads the current state.
     pub fn read<T>(&self, read: impl FnOnce(&Directory) -> T) -> T {
         let directory = &self.0.directory;
         read(&directory.read().unwrap_or_else(PoisonError::into_inner))
@@ -170,8 +170,8 @@ impl People {
         self.read(|directory| directory.circles().accounts_through())
     }
 
-    /// The event's data as it is shown outside, with what is personal in it unless its person was
-    /// forgotten. While the vault does not answer it is waited for.
+    /// The event's data as shown outside, including personal data unless its person was forgotten.
+    /// Waits while the vault does not answer.
     pub async fn reveal(&self, recorded: &Recorded) -> Value {
         let about = recorded.event.personal().map(|(account, _)| account);
         let forgotten = |account| self.read(|directory| directory.circles().is_forgotten(account));
@@ -189,8 +189,8 @@ impl People {
         recorded.event.public_data().unwrap_or_default()
     }
 
-    /// What a person sealed, unsealed; `None` where they were forgotten. While the vault does not
-    /// answer it is waited for.
+    /// What a person sealed, unsealed; `None` if they were forgotten. Waits while the vault does
+    /// not answer.
     pub async fn unseal(&self, binding: &Binding, sealed: &schemas::Sealed) -> Option<String> {
         let ask = || self.0.log.vault().unseal(binding, sealed);
         let unsealed = retry_while(ask, VaultError::passes).await;
@@ -200,8 +200,7 @@ impl People {
         unsealed.ok()
     }
 
-    /// The newest fixes of a person who was not forgotten. While the log does not answer it is
-    /// waited for.
+    /// The newest fixes of a person who was not forgotten. Waits while the log does not answer.
     pub async fn newest(&self, account: AccountId) -> Option<Newest> {
         let ask = || {
             let hidden = |at| self.read(|directory| directory.circles().hid(account, at));
@@ -219,8 +218,8 @@ impl People {
         }
     }
 
-    /// What a person is called, where that can be read: as they registered, which nobody keeps in
-    /// mind here. While the log does not answer it is waited for.
+    /// The name under which a person registered, if it can be read; it is not held in memory here.
+    /// Waits while the log does not answer.
     pub async fn name(&self, account: AccountId) -> Option<String> {
         if self.read(|directory| directory.circles().is_forgotten(account)) {
             return None;

@@ -1,5 +1,5 @@
-//! A person's newest fix, found at the end of their track: a start of this process reads as much
-//! of the log as there are persons somebody asks for, not all positions of all.
+//! A person's newest fix, read from the end of their track: a start of this process reads only as
+//! much of the log as there are persons somebody asks for, not all positions of all.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use event_log::{EventLog, ReadError};
 use schemas::location::Updated;
 use schemas::{AccountId, Event, Recorded, StreamId};
 
-/// How far it is looked back further, at first, for a fix that others may see.
+/// How much further to look back, at first, for a fix that others may see.
 const FURTHER_BACK: TimeDelta = TimeDelta::minutes(30);
 
-/// A person's newest fixes. A late one never takes the place of a newer one.
+/// A person's newest fixes. A late one never replaces a newer one.
 #[derive(Clone, Debug)]
 pub struct Newest {
-    /// For the person's own eyes.
+    /// For the person themselves.
     pub own: Arc<Updated>,
     /// The newest that was not made while hiding, which others may see.
     pub shown: Option<Arc<Updated>>,
@@ -30,7 +30,7 @@ impl Newest {
         }
     }
 
-    /// Takes in what else is known of the same person.
+    /// Takes in other fixes of the same person.
     pub fn take(&mut self, other: Self) {
         if other.own.recorded_at > self.own.recorded_at {
             self.own = other.own;
@@ -72,7 +72,7 @@ pub(super) async fn newest(
         if shown.is_some_and(|shown| taken_since(shown.recorded_at) >= since) {
             return Ok(newest);
         }
-        // Nothing that others may see was made lately: it may stand anywhere before.
+        // No fix that others may see was made lately: the newest may be anywhere before.
         if began.is_none() {
             began = log.first(&stream).await?.map(|first| first.time);
         }
@@ -84,8 +84,8 @@ pub(super) async fn newest(
     }
 }
 
-/// The time of the newest fix that the log got before this one, where that is not older: then
-/// this one came late.
+/// The time of the newest fix that the log received before this one, if it is not older: then this
+/// one came late.
 pub(crate) async fn overtaken_by(
     log: &EventLog,
     recorded: &Recorded,

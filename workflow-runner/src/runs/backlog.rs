@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::index::RunKey;
 use super::turn::{Origin, Turn};
 
-/// Where a run stands: its partition and its key.
+/// A run's partition and key.
 pub(super) type RunRef = (u16, RunKey);
 
 /// Waiting runs, each once. Organizations take turns, so that the many runs of one do not hold up

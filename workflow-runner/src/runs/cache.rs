@@ -1,4 +1,4 @@
-//! What was used lately, up to a number of bytes that organizations share.
+//! Recently used values, up to a number of bytes that organizations share.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
@@ -10,15 +10,15 @@ use schemas::OrgId;
 
 use super::measure;
 
-/// What nobody has used for so long goes before anything else.
+/// Values unused for this long are dropped before any others.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Values by key. Where there is no room for another, what nobody uses any more goes first, then
-/// what was not used for longest of the organization that holds most: who uses more than there is
-/// room for drives out none but its own.
+/// Values by key. If there is no room for another, values no longer used are dropped first, then
+/// the least recently used of the organization that holds most: one that uses more than there is
+/// room for displaces only its own.
 #[derive(Debug)]
 pub(super) struct Cache<K, V> {
-    /// What its metric calls it.
+    /// The name in its metric.
     name: &'static str,
     room: usize,
     held: Mutex<Held<K, V>>,
@@ -50,7 +50,7 @@ struct Share<K> {
 }
 
 impl<K: Clone + Eq + Hash, V> Cache<K, V> {
-    /// Holds so many bytes; one value more than that is held all the same, alone.
+    /// Holds up to `room` bytes; a single value larger than that is still held, alone.
     pub(super) fn new(name: &'static str, room: usize) -> Self {
         let held = Held {
             by_key: HashMap::new(),
@@ -70,7 +70,7 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         self.lock().get(key, Instant::now())
     }
 
-    /// Holds a value of an organization that takes so many bytes; gives back the one that is held,
+    /// Stores an organization's value of the given size in bytes; returns the one that is held,
     /// which may be another's that came first.
     pub(super) fn put(&self, org: &OrgId, key: K, value: V, bytes: usize) -> Arc<V> {
         self.put_at(org, key, (value, bytes), Instant::now())
@@ -129,8 +129,8 @@ impl<K: Clone + Eq + Hash, V> Held<K, V> {
         self.by_key.insert(key, entry);
     }
 
-    /// Looks through all organizations for each value that goes, which is little beside compiling
-    /// the one that comes.
+    /// Scans all organizations for each value that is dropped, which costs little compared with
+    /// compiling the new one.
     fn make_room(&mut self, room: usize, now: Instant) {
         while self.bytes > room
             && let Some(org) = self.next_to_lose(now).cloned()
@@ -139,7 +139,7 @@ impl<K: Clone + Eq + Hash, V> Held<K, V> {
         }
     }
 
-    /// The organization that loses what it has not used for longest.
+    /// The organization that loses its least recently used value.
     fn next_to_lose(&self, now: Instant) -> Option<&OrgId> {
         let oldest = self.shares.iter().filter_map(|(org, share)| {
             let (used, key) = share.by_use.first_key_value()?;

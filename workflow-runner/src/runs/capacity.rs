@@ -1,11 +1,11 @@
-//! What this process has room for, shared by organization.
+//! The capacity of this process, shared by organization.
 //!
 //! A run takes a working place while it is read, decided and appended, and none while it waits for
-//! the answers of its HTTP calls: those have places of their own, and many more of them, since all
-//! that they cost is a connection and some memory. However many calls hang that one organization
-//! or several have made, the runs of another begin and end. What runs hold in memory while they
-//! wait is bounded in bytes, by the same rule. Runs that events began work in places apart, few
-//! enough that however many they are, the machine has time for what somebody waits for.
+//! the answers of its HTTP calls: those have places of their own, and many more of them, since they
+//! cost only a connection and some memory. However many calls of one or several organizations hang,
+//! the runs of another begin and end. The memory that runs hold while they wait is bounded in
+//! bytes, by the same rule. Runs started by events work in separate places, few enough that,
+//! however many there are, the machine has time for what somebody waits for.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,11 +66,11 @@ pub(super) struct Working {
     capacity: Capacity,
 }
 
-/// A place for a call that is under way.
+/// A place for a call in progress.
 #[derive(Debug)]
 pub(super) struct Calling(#[expect(dead_code, reason = "held for its drop")] Share<Turn>);
 
-/// What one run holds in memory.
+/// The memory that one run holds.
 #[derive(Debug)]
 pub(super) struct Weight {
     capacity: Capacity,
@@ -97,7 +97,7 @@ impl Capacity {
         }))
     }
 
-    /// Runs that may be held at once: each works, or waits for a call at least.
+    /// Runs that may be held at once: each is working, or waits for a call at least.
     pub(super) fn runs(&self) -> usize {
         let bounds = &self.0.bounds;
         let working = bounds.work.saturating_add(bounds.work_by_events);
@@ -130,18 +130,18 @@ impl Capacity {
         }
     }
 
-    /// Whether anybody can begin to work on a run of that origin.
+    /// Whether a working place is free for a run of that origin.
     pub(super) fn has_work_place(&self, origin: Origin) -> bool {
         self.work_places(origin).free() > 0
     }
 
-    /// Waits until a working place was given back.
+    /// Waits until a working place is given back.
     pub(super) async fn freed(&self) {
         self.0.freed.notified().await;
     }
 
-    /// A place for a call as soon as the organization may have one more; `None` where it comes to
-    /// `stopping` before.
+    /// A place for a call as soon as the organization may have one more; `None` if `stopping` is
+    /// cancelled before.
     pub(super) async fn call(&self, turn: Turn, stopping: &CancellationToken) -> Option<Calling> {
         let turn = turn.org();
         if let Some(share) = self.0.calls.try_enter(&turn) {
@@ -152,7 +152,7 @@ impl Capacity {
         stopping.run_until_cancelled(entering).await.map(Calling)
     }
 
-    /// Says how much a run holds while it waits.
+    /// Registers how much a run holds while it waits.
     pub(super) fn hold(&self, turn: Turn, bytes: usize) -> Weight {
         let turn = turn.org();
         let mut held = self.held();
@@ -166,7 +166,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the organization may have one more run in memory. Who holds nothing may always:
+    /// Whether the organization may have one more run in memory. One that holds nothing always may:
     /// how much a run holds is known only once it has begun.
     pub(super) fn has_memory_for(&self, turn: Turn) -> bool {
         let held = self.held();
@@ -192,7 +192,7 @@ impl Capacity {
 
 impl Drop for Working {
     fn drop(&mut self) {
-        // Given back before anybody hears of it.
+        // Given back before anyone is notified.
         drop(self.share.take());
         self.capacity.0.freed.notify_one();
     }
@@ -211,7 +211,7 @@ impl Drop for Weight {
     }
 }
 
-/// Counts somebody who waits, for as long.
+/// Counts a waiter while it waits.
 struct Waiting<'c>(&'c AtomicUsize);
 
 impl<'c> Waiting<'c> {

@@ -1,4 +1,4 @@
-//! Taking partitions over: their checkpoints, and what the log has had since.
+//! Taking partitions over: their checkpoints, and the events since.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::leases::{Round, partition_of};
 const EVENTS_AT_ONCE: usize = 1_000;
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Partitions by their number, folded up to the same place in the log or further.
+/// Partitions by their number, folded up to the same sequence in the log or further.
 pub(super) type Folded = BTreeMap<u16, Partition>;
 
-/// What is known of partitions that were taken over.
+/// The state of partitions that were taken over.
 pub(super) struct CaughtUp {
     /// When they were gained.
     pub(super) round: Round,
     pub(super) folded: Folded,
-    /// Of runs that were triggered since the checkpoints and that nobody has touched.
+    /// Triggers of untouched runs that were triggered since the checkpoints.
     pub(super) triggers: HeldTriggers,
-    /// Goes on from there.
+    /// Continues from there.
     pub(super) tail: Follower,
 }
 
-/// Folds partitions up to the log's end. Tries until it succeeds: nothing can be done without.
+/// Folds partitions up to the log's end. Retries until it succeeds, as no work is possible before.
 pub(super) async fn catch_up(
     log: EventLog,
     checkpoints: Checkpoints<Partition>,

@@ -1,5 +1,5 @@
-//! Checkpoints: which runs of a partition were open at a place in the log, so that whoever takes
-//! the partition over reads on from there. They are no facts: without them the whole log is read.
+//! Checkpoints: which runs of a partition were open at a position in the log, from which its next
+//! owner reads on. They are not facts: without them the whole log is read.
 
 use chrono::DateTime;
 use postcard::fixint;
@@ -18,7 +18,7 @@ pub(super) struct OpenRun {
     key: u128,
     #[serde(with = "fixint::be")]
     turn: u32,
-    /// When it goes on in milliseconds; 0 for at once.
+    /// When it continues, in milliseconds; 0 for at once.
     wake_up: u64,
 }
 
@@ -27,7 +27,7 @@ impl Checkpoint for Partition {
 
     type Body = Vec<OpenRun>;
 
-    /// Up to where it is folded.
+    /// The sequence up to which it is folded.
     type Mark = u64;
 
     fn new(through: u64, body: Vec<OpenRun>) -> Option<Self> {

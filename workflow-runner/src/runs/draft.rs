@@ -16,20 +16,20 @@ use uuid::Uuid;
 
 use super::program::Program;
 
-/// A run with the events that are decided but not yet appended; its state has them already.
+/// A run with the events that are decided but not yet appended; its state includes them already.
 pub(super) struct Draft {
     pub(super) stream: StreamId,
     pub(super) run: Run,
     /// The sequence of its last event in the log.
     pub(super) sequence: u64,
     events: Vec<NewEvent>,
-    /// What stands in the same commit beside the run's own events.
+    /// Other writes in the same commit, besides the run's own events.
     beside: Vec<Write>,
     context: Context,
 }
 
 impl Draft {
-    /// A run from its events as they stand in the log.
+    /// Creates a run from its events in the log.
     pub(super) fn from_events(events: &[Recorded]) -> Result<Self, NotARun> {
         let run = Run::fold(events)?;
         let last = events.last().ok_or(NotARun::Empty)?;
@@ -43,7 +43,7 @@ impl Draft {
         })
     }
 
-    /// As much of a run as can be told from one event that opened it.
+    /// As much of a run as follows from the event that opened it.
     pub(super) fn opened_by(opening: &Recorded) -> Result<Self, NotARun> {
         let run = match &opening.event {
             Event::WorkflowTriggered(triggered) => Run::triggered(triggered),
@@ -86,7 +86,7 @@ impl Draft {
         !self.run.state.is_end() && found.is_some_and(open)
     }
 
-    /// When the wait of a step that is under way is over by itself.
+    /// When the wait of a running step ends on its own.
     pub(super) fn end_of_wait(&self, program: &Program, id: &StepId) -> Option<DateTime<Utc>> {
         let StepState::Running(since) = self.run.steps.get(id)?.state else {
             return None;
@@ -96,7 +96,7 @@ impl Draft {
         end_of_wait(step, since).map(|(until, _)| until)
     }
 
-    /// The trace that the run belongs to, under a span of its own.
+    /// The trace that the run belongs to, under a new span.
     pub(super) fn child_trace(&self) -> Traceparent {
         let (high, low) = Uuid::new_v4().as_u64_pair();
         match &self.context.traceparent {
@@ -117,13 +117,13 @@ impl Draft {
         span
     }
 
-    /// What the run goes back to: itself, where it was begun from outside.
+    /// The run's cause: itself, if it was started from outside.
     pub(super) fn cause(&self) -> Cause {
         let cause = self.context.cause;
         cause.unwrap_or_else(|| Cause::of_run(&self.stream.id))
     }
 
-    /// What a call of the run carries along, so that it goes on counting if it leads back here.
+    /// The cause header of the run's calls, so that counting continues if a call leads back here.
     pub(super) fn cause_header(&self, keyring: &Keyring) -> String {
         keyring.cause_header(&self.context, self.cause())
     }
@@ -157,7 +157,7 @@ impl Draft {
         now: DateTime<Utc>,
     ) {
         let mut event = self.new_event(event, now);
-        // Its own stream does not say that a run has written it.
+        // Its own stream does not show that a run has written it.
         event.context.cause = Some(self.cause());
         event.context.actor = Some(Actor::Run(self.stream.id.clone()));
         let events = vec![event];
@@ -168,12 +168,12 @@ impl Draft {
         });
     }
 
-    /// Whether the commit writes to this aggregate already.
+    /// Whether the commit already writes to this aggregate.
     pub(super) fn touches(&self, stream: &StreamId) -> bool {
         self.beside.iter().any(|write| write.stream == *stream)
     }
 
-    /// The events as one commit behind what is known of the run. The run's own come last, so that
+    /// The events as one commit after the known end of the run. The run's own come last, so that
     /// the commit's position is the run's.
     pub(super) fn commit(&self) -> Commit {
         let own = Write {
@@ -186,7 +186,7 @@ impl Draft {
         Commit { writes }
     }
 
-    /// The commit is in the log, up to this sequence.
+    /// Records that the commit was appended, up to this sequence.
     pub(super) fn appended(&mut self, sequence: u64) {
         self.sequence = sequence;
         self.events.clear();

@@ -1,9 +1,9 @@
-//! Where templates and expressions are evaluated: not on the threads that serve everybody, as soon
-//! as it is more than a trifle.
+//! Where templates and expressions are evaluated: outside the threads that serve everybody, if the
+//! work is more than trivial.
 //!
-//! An evaluation begins where it is, with means for a fraction of a millisecond. One that needs more
-//! begins anew on a thread of its own, with all that an evaluation may cost; of these threads there
-//! are few, and organizations share them. Evaluating changes nothing, so beginning anew is safe.
+//! An evaluation starts in place, with a budget for a fraction of a millisecond. One that needs
+//! more starts over on a separate thread, with the whole budget of an evaluation; these threads are
+//! few, and organizations share them. Evaluating changes nothing, so starting over is safe.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use super::measure;
 use super::settings::TemplateSettings;
 
-/// What is done on the spot.
+/// The work that is done in place.
 const TRIFLE: u64 = 32 * 1024;
 
-/// How often an evaluation is begun that takes too long.
+/// How often an evaluation that takes too long is tried.
 const TRIES: u32 = 3;
 
 /// Evaluates for all organizations. Clones are the same one.
@@ -52,7 +52,7 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates within the means of one evaluation.
+    /// Evaluates within the budget of one evaluation.
     pub(super) async fn run<T, F>(&self, org: &OrgId, evaluate: F) -> Result<T, Failed>
     where
         T: Send + 'static,
@@ -68,7 +68,7 @@ impl Evaluator {
         loop {
             let evaluate = Arc::clone(&evaluate);
             let done = self.run_apart(org, move |meter| evaluate(meter)).await;
-            // Means run out within the time, unless the machine stood still meanwhile.
+            // The budget runs out within the time, unless the machine stalled meanwhile.
             if tries == TRIES || !matches!(done, Err(Failed::Slow(_))) {
                 return done;
             }
@@ -76,7 +76,7 @@ impl Evaluator {
         }
     }
 
-    /// As [`Self::run`], for what is known to be more than a trifle.
+    /// As [`Self::run`], for evaluations known to be more than trivial.
     pub(super) async fn run_apart<T, F>(&self, org: &OrgId, evaluate: F) -> Result<T, Failed>
     where
         T: Send + 'static,
@@ -86,7 +86,7 @@ impl Evaluator {
         let meter = Meter::new(self.work);
         let paying = meter.clone();
         let evaluating = background::compute(move || {
-            // Given back when the thread is free, not when nobody waits for it any more.
+            // Given back when the thread is free, not when the caller stops waiting.
             let _thread = thread;
             sheltered(|| evaluate(&paying))
         });
@@ -109,7 +109,7 @@ impl Evaluator {
     }
 }
 
-/// An expression that breaks down takes nothing else along.
+/// Contains the panic of an expression, so that nothing else fails with it.
 fn sheltered<T>(evaluate: impl FnOnce() -> T) -> Result<T, Failed> {
     catch_unwind(AssertUnwindSafe(evaluate)).map_err(|_| {
         measure::unevaluated("broken");

@@ -1,8 +1,8 @@
-//! Carrying a run on: decide, append, act, and again.
+//! Carrying a run on: decide, append, act, and repeat.
 //!
 //! What is decided ([`domain::run::next`]) is appended in one commit, and only then acted on. The
-//! commit expects the run's own last sequence, so of two who carry on one run, in whatever
-//! processes, only one gets any further; the other reads the run again.
+//! commit expects the run's own last sequence, so if two jobs carry on one run, in whatever
+//! processes, only one gets further; the other reads the run again.
 
 mod calls;
 
@@ -35,9 +35,9 @@ use super::steps::{self, Begun, Call, Done, Surroundings};
 use crate::retry::retry_while;
 use calls::{Called, Load};
 
-/// Events after which a decision is appended before it goes on.
+/// Number of events after which a decision is appended before it continues.
 const EVENTS_AT_ONCE: usize = 100;
-/// How often a run is read again because others wrote to it, before its job lets it go.
+/// How often a run is read again because of other writers, before its job lets it go.
 const RELOADS: u32 = 5;
 const AGAIN: Duration = Duration::from_millis(50);
 /// How much of an error is recorded.
@@ -45,18 +45,18 @@ const ERROR: usize = 1_000;
 
 type CallKey = (StepId, u32);
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Executor<'j> {
     job: &'j Job,
     draft: Draft,
     program: Arc<Program>,
     values: Arc<Values>,
     scrub: Arc<Scrub>,
-    /// Calls whose beginning is decided and not yet appended.
+    /// Calls whose start is decided but not yet appended.
     prepared: HashMap<CallKey, (Call, Span)>,
     calls: FuturesUnordered<BoxFuture<'j, Called>>,
     calling: HashMap<CallKey, Load>,
-    /// Held while there is something to do, and given back while only answers are waited for.
+    /// Held while there is work to do, given back while only answers are awaited.
     working: Option<Working>,
     weight: Option<Weight>,
     ended: watch::Receiver<u64>,
@@ -83,7 +83,7 @@ impl<'j> Executor<'j> {
         }
     }
 
-    /// Decides, appends, acts, and waits for what comes of it; an outcome ends the job.
+    /// Decides, appends, acts, and waits for the results; an outcome ends the job.
     pub(super) async fn round(&mut self) -> Result<Option<Outcome>, Stop> {
         self.work().await;
         self.read_secrets().await?;
@@ -120,7 +120,7 @@ impl<'j> Executor<'j> {
             }
             () = sleep(until) => {}
             called = self.calls.next() => self.settle_all(called),
-            // Somebody else wrote to the run: the event that a step waits for has come.
+            // Another writer has written to the run: the event that a step waits for has come.
             true = async { news.wait_for(|news| *news > known).await.is_ok() } => {
                 if self.reload().await.is_err() {
                     sleep(AGAIN).await;
@@ -160,7 +160,7 @@ impl<'j> Executor<'j> {
         Ok(())
     }
 
-    /// Decides as far as that is possible without an answer from outside.
+    /// Decides as far as possible without an answer from outside.
     async fn decide(&mut self) {
         let program = Arc::clone(&self.program);
         while self.draft.len() < EVENTS_AT_ONCE {
@@ -228,7 +228,7 @@ impl<'j> Executor<'j> {
         self.draft.step_succeeded(id, number, outcome, now);
     }
 
-    /// Renders a step's templates and judges what comes of it.
+    /// Renders a step's templates and judges the result.
     fn prepare(&self, attempt: &Attempt<'_>) -> BoxFuture<'j, Result<Begun, String>> {
         let (program, step) = (Arc::clone(&self.program), attempt.step.id.clone());
         let (run, scope) = (self.draft.run.id.clone(), steps::scope_of(&self.draft.run));
@@ -251,10 +251,10 @@ impl<'j> Executor<'j> {
         })
     }
 
-    /// Appends what is decided; `false` where the run had to be read again instead.
+    /// Appends what is decided; returns `false` if the run had to be read again instead.
     async fn append(&mut self) -> Result<bool, Stop> {
-        // The same commit cannot be appended twice, nor over another's: trying again is right even
-        // when the lease has gone meanwhile.
+        // The same commit cannot be appended twice, nor over another's: retrying is right even if
+        // the lease has been lost meanwhile.
         let log = &self.job.shared.log;
         let commit = || log.commit(self.draft.commit());
         match retry_while(commit, AppendError::passes).await {
@@ -281,7 +281,7 @@ impl<'j> Executor<'j> {
         }
     }
 
-    /// Somebody else wrote to the run: what was decided is void.
+    /// Reads the run again after another writer changed it: what was decided is void.
     async fn reload(&mut self) -> Result<(), Stop> {
         self.prepared.clear();
         let loaded = self.job.shared.log.load(&self.draft.stream).await;
@@ -291,8 +291,8 @@ impl<'j> Executor<'j> {
     }
 }
 
-/// The delays whose time has come. A wait for an event is over only when nothing is found that
-/// came in time.
+/// The delays that are due. A wait for an event is over only when no event is found that came in
+/// time.
 fn delays<'w>(work: &'w Work<'_>) -> impl Iterator<Item = &'w Attempt<'w>> {
     let over = work.over.iter().map(|(attempt, _)| attempt);
     over.filter(|attempt| matches!(attempt.step.action, Action::Delay(_)))

@@ -1,5 +1,5 @@
-//! Triggers of runs that wait to be started, as the log brought them: with its trigger at hand a
-//! run that nobody has touched is not read again.
+//! Triggers of runs that wait to be started, as received from the log: with its trigger in memory,
+//! an untouched run is not read again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use schemas::{Event, Recorded};
 use super::index::RunKey;
 use super::steps::encoded_len;
 
-/// Triggers beyond this are read from the log when it is their turn.
+/// Bytes of triggers held; any others are read from the log when it is their turn.
 const BYTES: usize = 32 * 1024 * 1024;
-/// What a trigger takes up beside its payload, about.
+/// Approximate memory of a trigger besides its payload.
 const OVERHEAD: usize = 1_024;
 
-/// Triggers at hand, within bounds.
+/// Triggers held in memory, within bounds.
 #[derive(Debug, Default)]
 pub(super) struct HeldTriggers {
     by_run: HashMap<RunKey, Held>,
     bytes: usize,
 }
 
-/// A trigger, and about how many bytes it takes up.
+/// A trigger and its approximate size in bytes.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) trigger: Arc<Recorded>,
@@ -42,7 +42,7 @@ impl Held {
 }
 
 impl HeldTriggers {
-    /// Keeps a run's trigger where there is room.
+    /// Holds a run's trigger if there is room.
     pub(super) fn put(&mut self, key: RunKey, held: Held) {
         if self.bytes + held.bytes > BYTES {
             return;
@@ -53,7 +53,7 @@ impl HeldTriggers {
         }
     }
 
-    /// A run's trigger, if it is at hand; it is not kept any longer.
+    /// Removes and returns a run's trigger, if it is held.
     pub(super) fn take(&mut self, key: RunKey) -> Option<Held> {
         let held = self.by_run.remove(&key)?;
         self.bytes -= held.bytes;

@@ -37,7 +37,7 @@ pub(super) fn run_of(subject: &str) -> Option<(OrgId, &str)> {
 /// The open runs of one partition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Partition {
-    /// All events up to this sequence are in here.
+    /// All events up to this sequence are included.
     pub(super) folded_to: u64,
     pub(super) open: HashMap<RunKey, Open>,
 }
@@ -45,9 +45,9 @@ pub(super) struct Partition {
 /// A run that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
-    /// The sequence of the event that opened it: its trigger, or that it was retried.
+    /// The sequence of the event that opened it: its trigger or its retry.
     pub(super) first: u64,
-    /// The last of its events that is known here.
+    /// The last of its events known here.
     pub(super) known: u64,
     /// Its organization and origin.
     pub(super) turn: Turn,
@@ -65,14 +65,14 @@ pub(super) enum Phase {
     UnderWay,
 }
 
-/// What an event changed.
+/// The effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing that matters here.
+    /// Nothing relevant here.
     Nothing,
     /// The run is to be carried on.
     Ready,
-    /// The run goes on at this time.
+    /// The run continues at this time.
     Waits(DateTime<Utc>),
     /// The run has ended.
     Ended,
@@ -111,8 +111,8 @@ impl Partition {
     }
 
     /// Takes in an event of one of its runs that this version cannot read. It may be what opened
-    /// the run: then the run waits, from there, for a version that can. One that is known finds out
-    /// when it is carried on.
+    /// the run: then the run waits, from there, for a version that can. A known run finds out when
+    /// it is carried on.
     pub(super) fn fold_unreadable(&mut self, key: RunKey, sequence: u64, turn: Turn) -> Change {
         let before = self.open.len();
         let open = Open {
@@ -130,7 +130,7 @@ impl Partition {
         }
     }
 
-    /// A job has ended and its run with it, up to `known`; unless the run was retried since.
+    /// Handles the end of a job and its run, up to `known`; unless the run was retried since.
     pub(super) fn ended(&mut self, key: RunKey, known: u64) -> Change {
         match self.open.get_mut(&key) {
             Some(open) if open.known > known => {
@@ -144,8 +144,8 @@ impl Partition {
         }
     }
 
-    /// A job has ended without ending its run, which waits for `until`; unless others have
-    /// written to it meanwhile.
+    /// Handles the end of a job whose run waits for `until`; unless others have written to the run
+    /// meanwhile.
     pub(super) fn waits(&mut self, key: RunKey, until: DateTime<Utc>, known: u64) -> Change {
         let Some(open) = self.open.get_mut(&key) else {
             return Change::Nothing;
@@ -161,7 +161,7 @@ impl Partition {
 }
 
 impl Open {
-    /// Whether nothing is known to have happened since the event that opened it.
+    /// Whether no event is known after the one that opened it.
     pub(super) fn is_untouched(&self) -> bool {
         self.known == self.first
     }

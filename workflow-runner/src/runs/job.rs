@@ -22,7 +22,7 @@ use super::turn::Turn;
 use crate::leases::{LeaseGuard, Leases};
 use crate::targets::Targets;
 
-/// What all jobs share.
+/// State shared by all jobs.
 pub(super) struct Shared {
     pub(super) log: EventLog,
     pub(super) clock: Arc<dyn Clock>,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) targets: Targets,
     pub(super) look_back: LookBack,
     pub(super) capacity: Capacity,
-    /// No call may begin any more.
+    /// Cancelled when no call may start any more.
     pub(super) stopping: CancellationToken,
 }
 
@@ -44,35 +44,35 @@ pub(super) struct Job {
     /// Its organization and origin.
     pub(super) turn: Turn,
     pub(super) from: Beginning,
-    /// The last event that is known to have ended the run. It may have been retried since, and the
-    /// job have seen that.
+    /// The last event known to have ended the run. It may have been retried since, and the job may
+    /// have seen that.
     pub(super) ended: watch::Receiver<u64>,
-    /// The last event of the run that is known to have come, whoever wrote it.
+    /// The last known event of the run, whoever wrote it.
     pub(super) news: watch::Receiver<u64>,
 }
 
 /// Where a run begins.
 pub(super) enum Beginning {
-    /// Its trigger, which is all there is of it yet as far as anyone knows.
+    /// Its trigger, which is all that is known of it so far.
     Trigger(Arc<Recorded>),
-    /// The place in the log of the event that opened it: its trigger, or that it was retried.
+    /// The sequence of the event that opened it: its trigger or its retry.
     Opening(u64),
-    /// The same of a run of which nothing else is known.
+    /// The same, for a run of which nothing else is known.
     Untouched(u64),
-    /// As before; the run is to be ended because its last job broke down.
+    /// As before; the run is to be ended because its last job failed.
     Broken(u64),
 }
 
-/// How far a job has come.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The run has ended; `known` is the last of its events that the job has seen.
     Ended { known: u64 },
-    /// The run goes on at a time; `known` is its last event's sequence.
+    /// The run continues at `until`; `known` is its last event's sequence.
     Waits { until: DateTime<Utc>, known: u64 },
-    /// The log could not be read, or others keep writing to the run: try again soon.
+    /// The log could not be read, or others keep writing to the run: retry soon.
     Again,
-    /// This version cannot read what the run consists of: it waits for one that can.
+    /// This version cannot read the run's data: it waits for one that can.
     Unreadable,
     /// The run is not ours to carry on.
     Left,
@@ -81,11 +81,11 @@ pub(super) enum Outcome {
 /// Why a job ends before its run does.
 pub(super) struct Stop(pub(super) Outcome);
 
-/// Of what is no run nothing more will come.
+/// Nothing more follows for something that is not a run.
 const NEVER: Outcome = Outcome::Ended { known: u64::MAX };
 
 impl Job {
-    /// Works in a place of its organization's; without one it waits for one.
+    /// Works in a place of the run's organization; waits for one if none is given.
     pub(super) async fn run(self, working: Option<Working>) -> Outcome {
         let working = match working {
             Some(working) => working,
@@ -125,7 +125,7 @@ impl Job {
         draft(&events.map_err(unread)?)
     }
 
-    /// Ends a run whose job broke down, by the event that opened it.
+    /// Ends a run whose job failed, by the event that opened it.
     async fn give_up(&self, opening: &Recorded) -> Result<Draft, Stop> {
         let last = self.shared.log.last(&opening.stream).await;
         let last = last.map_err(unread)?.ok_or(Stop(Outcome::Again))?;
@@ -137,7 +137,7 @@ impl Job {
         Ok(draft)
     }
 
-    /// A call may only begin while the run is surely ours.
+    /// A call may only start while the run is certainly ours.
     pub(super) fn may_call(&self) -> bool {
         let shared = &self.shared;
         !shared.stopping.is_cancelled()

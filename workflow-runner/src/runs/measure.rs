@@ -1,4 +1,4 @@
-//! What the runs part counts.
+//! The metrics of runs.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ pub(super) fn unmatched(reason: &'static str) {
     counter!(UNJUDGED, "reason" => reason).increment(1);
 }
 
-/// Units of work that one evaluation took.
+/// Counts the units of work that one evaluation took.
 pub(super) fn evaluated(units: u64) {
     counter!(EVALUATED).increment(units);
 }
@@ -146,7 +146,7 @@ pub(super) fn step(kind: &'static str, took: Duration, succeeded: bool) {
     histogram!(STEP, "type" => kind, "outcome" => outcome).record(took.as_secs_f64());
 }
 
-/// How long a trigger took to get here.
+/// Records how long a trigger took to get here.
 pub(super) fn delay(delay: TimeDelta) {
     let delay = delay.to_std().unwrap_or_default();
     histogram!(DELAY).record(delay.as_secs_f64());

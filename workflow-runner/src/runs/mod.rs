@@ -1,9 +1,9 @@
 //! Durable runs.
 //!
-//! Nothing about a run is only in memory: it is the fold of its own events, and so are the timers.
-//! Runs are shared out by a hash of their ids to partitions, and each partition is one process's
-//! at a time ([`crate::leases`]). The [`scheduler`] follows the log and knows which runs of its
-//! partitions are open; a [`job`] carries one of them on. Whoever takes a partition over begins
+//! No state of a run is only in memory: a run is the fold of its own events, and so are the timers.
+//! Runs are assigned to partitions by a hash of their ids, and each partition belongs to one
+//! process at a time ([`crate::leases`]). The [`scheduler`] follows the log and knows which runs of
+//! its partitions are open; a [`job`] carries one of them on. The next owner of a partition starts
 //! at its [`checkpoint`] and reads on from there.
 
 mod backlog;
@@ -50,30 +50,30 @@ pub use open::OpenRuns;
 pub use renderer::Renderer;
 pub use settings::{RunSettings, TemplateSettings};
 
-/// What runs need.
+/// Dependencies of the run scheduler.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The log.
     pub log: EventLog,
-    /// Which runs are carried out here.
+    /// The partitions whose runs are carried out here.
     pub leases: Leases,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Whom what persons do may be shown to.
+    /// To whom the activity of persons may be shown.
     pub people: People,
     /// For calls to the outside.
     pub targets: Targets,
-    /// Where this part says whether it is ready.
+    /// Where this part reports whether it is ready.
     pub readiness: Readiness,
-    /// What compiles and evaluates templates.
+    /// Compiles and evaluates templates.
     pub renderer: Renderer,
-    /// How runs are carried out.
+    /// The settings.
     pub settings: RunSettings,
     /// Where open runs are counted.
     pub open_runs: OpenRuns,
 }
 
-/// How the scheduler stands, for the readiness check.
+/// The state of the scheduler, for the readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Standing {

@@ -1,8 +1,8 @@
-//! How many runs each organization has open: what bounds the index of open runs, which one
+//! Counts the open runs of each organization. This bounds the index of open runs, which one
 //! organization's events could otherwise fill.
 //!
-//! A process counts the runs of its partitions. Runs are spread evenly over all of these, so that
-//! what it counts says how many there are in all.
+//! A process counts the runs of its partitions. Runs are spread evenly over all partitions, so its
+//! counts show how many there are in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::index::Partition;
 use super::turn::Turn;
 use crate::leases::PARTITIONS;
 
-/// The open runs of this process' partitions, counted. Clones are the same.
+/// Counts of the open runs in this process' partitions. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct OpenRuns {
     most: u32,
@@ -27,7 +27,7 @@ struct Counts {
 }
 
 impl OpenRuns {
-    /// Of one organization at most so many.
+    /// Allows at most `most` per organization.
     pub fn at_most(most: u32) -> Self {
         Self {
             most,
@@ -39,22 +39,22 @@ impl OpenRuns {
         self.most
     }
 
-    /// Whether an organization has as many as it may have, with these that are about to begin.
+    /// Whether an organization has reached its limit, including those about to start.
     pub(super) fn is_full(&self, org: &OrgId, beginning: usize) -> bool {
         let counts = self.counts();
         let here = counts.by_org.get(&Turn::of_org(org));
         let here = here.copied().unwrap_or(0) * usize::from(PARTITIONS);
-        // Who has no partition knows nothing.
+        // Without a partition nothing is known.
         let in_all = here.checked_div(counts.partitions).unwrap_or(0);
         in_all + beginning >= self.most as usize
     }
 
-    /// Whoever counted before has ended.
+    /// Starts over, since the previous counter has ended.
     pub(super) fn begin_anew(&self) {
         *self.counts() = Counts::default();
     }
 
-    /// The runs of a partition are counted from now on.
+    /// Starts counting the runs of a partition.
     pub(super) fn take_over(&self, partition: &Partition) {
         let mut counts = self.counts();
         counts.partitions += 1;
@@ -63,7 +63,7 @@ impl OpenRuns {
         }
     }
 
-    /// The runs of a partition are no longer counted.
+    /// Stops counting the runs of a partition.
     pub(super) fn let_go(&self, partition: &Partition) {
         let mut counts = self.counts();
         counts.partitions = counts.partitions.saturating_sub(1);
@@ -72,7 +72,7 @@ impl OpenRuns {
         }
     }
 
-    /// A partition that had so many open runs has changed by one of this organization's.
+    /// Counts a change by one run of this organization in a partition that had `before` open runs.
     pub(super) fn note(&self, turn: Turn, before: usize, partition: &Partition) {
         let after = partition.open.len();
         if after > before {
@@ -82,7 +82,7 @@ impl OpenRuns {
         }
     }
 
-    /// The most that any organization has open here.
+    /// The most runs that any organization has open here.
     pub(super) fn largest(&self) -> usize {
         self.counts().by_org.values().copied().max().unwrap_or(0)
     }

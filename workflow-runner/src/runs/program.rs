@@ -101,7 +101,7 @@ impl Program {
         }
     }
 
-    /// What its templates take up in memory, about.
+    /// Approximate memory of its templates.
     pub(super) fn bytes(&self) -> usize {
         let templates = self.templates.values().flatten();
         templates.map(Templates::bytes).sum()

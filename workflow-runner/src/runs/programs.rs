@@ -11,12 +11,12 @@ use super::evaluator::{Evaluator, Failed};
 use super::program::Program;
 use super::steps::encoded_len;
 
-/// A definition of more bytes than this is compiled apart.
+/// A definition of more bytes than this is compiled on a separate thread.
 const TRIFLE: usize = 4 * 1024;
 
 type Key = (OrgId, WorkflowId, u32);
 
-/// The definitions that were used lately. A version never changes.
+/// Recently used definitions. A version never changes.
 pub(super) struct Programs {
     log: EventLog,
     evaluator: Evaluator,
@@ -56,7 +56,7 @@ impl From<Failed> for ProgramError {
 }
 
 impl Programs {
-    /// Holds compiled definitions up to so many bytes.
+    /// Holds compiled definitions up to `room` bytes.
     pub(super) fn new(log: EventLog, evaluator: Evaluator, room: usize) -> Self {
         Self {
             log,
@@ -84,7 +84,7 @@ impl Programs {
         } else {
             Program::new(definition)
         };
-        // What was read beside the templates is about as large again as its JSON.
+        // Apart from the templates, the parsed definition is about as large again as its JSON.
         let bytes = 2 * bytes + program.bytes();
         Ok(self.held.put(org, key, program, bytes))
     }

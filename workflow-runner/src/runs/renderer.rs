@@ -1,4 +1,4 @@
-//! What compiles templates and evaluates them, for runs and for what sets them off.
+//! Compiles templates and evaluates them, for runs and for what sets them off.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Inner {
 }
 
 impl Renderer {
-    /// Makes one; definitions are read from the log.
+    /// Creates a renderer; definitions are read from the log.
     pub fn new(log: EventLog, settings: &TemplateSettings) -> Self {
         let evaluator = Evaluator::new(settings);
         let room = settings.cache_mib.max(1).saturating_mul(MIB) / 2;
@@ -43,7 +43,7 @@ impl Renderer {
         &self.0.programs
     }
 
-    /// Whether something holds.
+    /// Whether a condition holds.
     pub(super) async fn ask<F>(&self, org: &OrgId, ask: F) -> Result<bool, String>
     where
         F: Fn(&Meter) -> Result<bool, Error> + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl Renderer {
         }
     }
 
-    /// What says whether an event sets a workflow off.
+    /// The filter that decides whether an event sets a workflow off.
     pub(super) fn filter(&self, org: &OrgId, source: &str) -> Result<Arc<Test>, Error> {
         if let Some(filter) = self.0.filters.get(source) {
             return Ok(filter);

@@ -31,7 +31,7 @@ use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 
 const EVENTS_AT_ONCE: usize = 512;
 const TAIL_AGAIN: Duration = Duration::from_millis(250);
-/// A timer further away than this is looked at again then.
+/// A timer further away than this is checked again after this time.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 
 pub(super) struct Scheduler {
@@ -44,7 +44,7 @@ pub(super) struct Scheduler {
     catching_up: JoinSet<CaughtUp>,
     tail: Option<Follower>,
     backlog: Backlog,
-    /// Of runs in the backlog.
+    /// Triggers of runs in the backlog.
     triggers: HeldTriggers,
     timers: BTreeSet<(DateTime<Utc>, RunRef)>,
     workers: WorkerPool,
@@ -107,7 +107,7 @@ impl Scheduler {
         self.end().await;
     }
 
-    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    /// Releases partitions that are no longer ours and starts to take over new ones.
     fn reassign(&mut self) {
         let owned = Arc::clone(&self.owned.borrow_and_update());
         self.saving.retain(&owned);
@@ -137,7 +137,7 @@ impl Scheduler {
             mut triggers,
             tail,
         } = caught_up;
-        // The tail that goes on from the earlier place serves both old and new partitions.
+        // The tail that starts earlier serves both old and new partitions.
         let reached = tail.last_sequence();
         if self
             .tail
@@ -241,7 +241,7 @@ impl Scheduler {
         }
         let (key, turn, before) = (RunKey::of(id), Turn::of_org(&org), partition.open.len());
         let change = partition.fold_unreadable(key, sequence, turn);
-        // There is more of it than its trigger.
+        // The run now has more than its trigger.
         self.triggers.take(key);
         self.open_runs.note(turn, before, partition);
         match change {
@@ -258,7 +258,7 @@ impl Scheduler {
         time.to_std().unwrap_or_default().min(LONGEST_SLEEP)
     }
 
-    /// Carries on the runs whose time has come.
+    /// Carries on the runs that are due.
     fn wake(&mut self) {
         let now = self.shared.clock.now();
         while let Some((until, run)) = self.timers.first().copied() {
@@ -266,7 +266,7 @@ impl Scheduler {
                 return;
             }
             self.timers.pop_first();
-            // Others may have moved the run since: then this is not its timer any more.
+            // Others may have moved the run since: then this is no longer its timer.
             match self.open(run).copied() {
                 Some(open) if open.phase == Phase::Waiting(until) => {
                     self.set_phase(run, Phase::Ready);
@@ -277,7 +277,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes what has moved since the last time, unless that is still being written.
+    /// Saves what has changed since the last time, unless a save is still in progress.
     fn save(&mut self) {
         if !self.saving.is_under_way() {
             let ours = ours(self.partitions.served(), &self.shared.leases);
@@ -303,13 +303,13 @@ impl Scheduler {
         measure::capacity(self.shared.capacity.load());
     }
 
-    /// Lets steps under way end, then notes where things stand.
+    /// Lets running steps finish, then saves the state.
     async fn end(mut self) {
         self.shared.stopping.cancel();
         let patience = self.settings.shutdown;
         let all_ended = async {
             while let Some(ended) = self.workers.next_ended().await {
-                // The log's tail is not read any more, so it is the jobs that tell.
+                // The log's tail is no longer read, so the jobs report instead.
                 self.job_ended(ended);
             }
         };
@@ -322,7 +322,7 @@ impl Scheduler {
     }
 }
 
-/// Those that no other process has taken over meanwhile.
+/// Partitions that no other process has taken over meanwhile.
 fn ours<'a>(
     partitions: &'a BTreeMap<u16, Partition>,
     leases: &'a Leases,

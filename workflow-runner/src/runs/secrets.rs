@@ -10,7 +10,7 @@ use event_log::{Binding, EventLog, VaultError};
 use schemas::{AggregateType, Event, OrgId, StreamId};
 use tokio::time::Instant;
 
-/// How long a value is held: a secret that was set anew counts after this time.
+/// How long a value is held: a changed secret takes effect after this time.
 const HELD_FOR: Duration = Duration::from_secs(2);
 /// Values held at most.
 const HELD: usize = 10_000;
@@ -19,11 +19,11 @@ const HELD: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Values {
     by_name: Arc<BTreeMap<String, String>>,
-    /// The hosts that some may go to; the others may go to any.
+    /// The hosts that some may be sent to; the others may be sent to any.
     hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// A secret would go where it may not.
+/// A secret would be sent where it must not.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Elsewhere {
     name: String,
@@ -31,7 +31,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// What is wrong, where it would have gone to a host.
+    /// Describes the error for the host that it would have been sent to.
     pub(super) fn to(&self, host: &str) -> String {
         let (name, hosts) = (&self.name, self.hosts.join(", "));
         format!(
@@ -57,18 +57,18 @@ struct Secret {
     hosts: Vec<String>,
 }
 
-/// Why secrets cannot be had at the moment.
+/// Why secrets are currently unavailable.
 #[derive(Debug, thiserror::Error)]
 #[error("secrets cannot be read: {0}")]
 pub(super) struct Unavailable(String);
 
 impl Values {
-    /// For one rendering.
+    /// The values for one rendering.
     pub(super) fn shown(&self) -> Shown {
         Shown::new(Arc::clone(&self.by_name))
     }
 
-    /// Whether those that were shown may go to a host.
+    /// Checks whether the secrets that were shown may be sent to a host.
     pub(super) fn may_go_to(&self, host: &str, shown: &Shown) -> Result<(), Elsewhere> {
         for name in shown.names() {
             if let Some(hosts) = self.hosts.get(&name)
@@ -92,7 +92,7 @@ impl Secrets {
         Self { log, held }
     }
 
-    /// The values of an organization's secrets; without those that were never set or whose owner
+    /// The values of an organization's secrets, without those that were never set or whose owner
     /// was forgotten.
     pub(super) async fn get(
         &self,
@@ -140,7 +140,7 @@ impl Secrets {
                 _ => return Ok(None),
             },
             Ok(None) => return Ok(None),
-            // What this version cannot read another one may.
+            // Another version may be able to read what this one cannot.
             Err(error) => return Err(Unavailable(error.to_string())),
         };
         let binding = Binding::Secret(org.clone(), name.to_owned());

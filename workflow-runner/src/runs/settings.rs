@@ -1,4 +1,4 @@
-//! How runs are carried out.
+//! Settings of runs.
 
 use std::time::Duration;
 

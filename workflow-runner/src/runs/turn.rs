@@ -1,11 +1,11 @@
-//! Whose turn a run takes.
+//! The organization and origin by which runs take turns.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use schemas::{OrgId, Recorded};
 
-/// What began a run. Runs that events begin can come in masses, since other runs and imports make
-/// the events: they are worked on in places of their own, far fewer of them.
+/// What started a run. Runs started by events can come in masses, since other runs and imports
+/// create the events: they are worked on in separate places, far fewer of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A request, or the clock.

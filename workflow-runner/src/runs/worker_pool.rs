@@ -1,4 +1,4 @@
-//! The jobs under way, and how many more there may be.
+//! The jobs in progress, and how many more there may be.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::index::RunKey;
 use super::job::{Job, Outcome};
 use super::turn::Turn;
 
-/// The jobs of this process; one for a run at most.
+/// The jobs of this process, at most one per run.
 pub(super) struct WorkerPool {
     size: usize,
     jobs: JoinSet<Outcome>,
@@ -21,13 +21,13 @@ pub(super) struct WorkerPool {
     shares: HashMap<Turn, usize>,
 }
 
-/// By what a job is told what others have done to its run.
+/// Notifies a job of what others have done to its run.
 pub(super) struct WorkerHandle {
     pub(super) ended: watch::Sender<u64>,
     pub(super) news: watch::Sender<u64>,
 }
 
-/// A job that has ended; `Err` where it broke down.
+/// A job that has ended; `Err` if it failed.
 pub(super) struct Ended {
     pub(super) turn: Turn,
     pub(super) run: RunRef,
@@ -49,8 +49,8 @@ impl WorkerPool {
         self.jobs.len()
     }
 
-    /// One organization has at most as many jobs as there is room for more, so that there is
-    /// always some for others.
+    /// One organization has at most as many jobs as there are free places, so that some are always
+    /// left for others.
     pub(super) fn has_room_for(&self, turn: Turn) -> bool {
         let share = self.shares.get(&turn.org()).copied().unwrap_or_default();
         share < self.size.saturating_sub(self.jobs.len())
@@ -74,21 +74,21 @@ impl WorkerPool {
         self.tasks.insert(id, (turn, run));
     }
 
-    /// Tells a run's job that an event has ended the run, mostly by another's hand.
+    /// Notifies a run's job that an event, mostly one of another writer, has ended the run.
     pub(super) fn call_off(&self, key: RunKey, sequence: u64) {
         if let Some(job) = self.under_way.get(&key) {
             job.ended.send_replace(sequence);
         }
     }
 
-    /// Tells a run's job of an event; it knows its own.
+    /// Notifies a run's job of an event; it knows its own.
     pub(super) fn tell(&self, key: RunKey, sequence: u64) {
         if let Some(job) = self.under_way.get(&key) {
             job.news.send_replace(sequence);
         }
     }
 
-    /// Waits for a job to end; `None` at once where there is none.
+    /// Waits for a job to end; `None` at once if there is none.
     pub(super) async fn next_ended(&mut self) -> Option<Ended> {
         let joined = self.jobs.join_next_with_id().await?;
         let (id, outcome) = match joined {
@@ -106,7 +106,7 @@ impl WorkerPool {
         Some(Ended { turn, run, outcome })
     }
 
-    /// Cuts off what is still under way.
+    /// Aborts the jobs still in progress.
     pub(super) async fn cut_off(&mut self) {
         self.jobs.shutdown().await;
     }

@@ -31,7 +31,7 @@ fn refused(targets: &Targets, address: &str) -> bool {
     matches!(outcome.map(drop), Err(TargetError::Refused(_)))
 }
 
-/// What a name comes to that has these addresses; whoever answers is on this machine.
+/// The error of calling a name that has these addresses; any server is on this machine.
 async fn asked(open: &str, names: &'static [&'static str], port: u16, own: Vec<u16>) -> String {
     let targets = Targets::resolving(opening(open), own, Fixed(names)).unwrap();
     let address = format!("http://hooks.example:{port}/");
@@ -101,7 +101,7 @@ async fn a_name_with_a_private_address_is_dialled_only_where_that_is_open() {
         assert!(reason.contains("not on the public internet"), "{reason}");
     }
     assert!(nobody_dialled(&listener));
-    // It is open, and nobody answers.
+    // It is open, but no server answers.
     let reason = asked("127.0.0.0/8", &["127.0.0.1:0"], port, vec![]).await;
     assert_eq!(reason, "no answer in time");
     assert!(!nobody_dialled(&listener));

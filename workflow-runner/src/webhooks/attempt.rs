@@ -1,4 +1,4 @@
-//! What came of an attempt, and what follows from it.
+//! The outcome of an attempt, and what follows from it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -10,35 +10,35 @@ use schemas::{Event, Recorded};
 use super::schedule::Schedule;
 use super::work::{Retry, Verdict};
 
-/// How much of a receiver's answer is kept.
+/// Number of bytes of a receiver's response that are kept.
 pub(super) const RESPONSE_BYTES: usize = 1_024;
 
-/// What a receiver made of a request.
+/// A request to a receiver and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
     /// When the attempt began.
     pub(super) at: DateTime<Utc>,
     pub(super) duration: Duration,
-    /// The answer, or why there was none.
+    /// The response, or why there was none.
     pub(super) answer: Result<Response, SendError>,
 }
 
-/// A receiver's answer.
+/// A receiver's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
     /// The start of the body.
     pub(super) body: Vec<u8>,
-    /// How long it asks to be left alone.
+    /// The wait that the receiver asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Why there was no answer.
+/// Why there was no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SendError {
-    /// The connection or the request failed, or took too long; in words for people.
+    /// The connection or the request failed, or timed out; in words for people.
     Failed(String),
-    /// Nothing can ever be sent, such as where the secret was destroyed.
+    /// Nothing can ever be sent, for instance because the secret was destroyed.
     Impossible(&'static str),
 }
 
@@ -49,12 +49,12 @@ impl Exchange {
         matches!(&self.answer, Ok(received) if (200..300).contains(&received.status))
     }
 
-    /// Whether the receiver wants nothing ever again.
+    /// Whether the receiver asked to get nothing any more.
     pub(super) fn is_gone(&self) -> bool {
         matches!(&self.answer, Ok(received) if received.status == GONE)
     }
 
-    /// What it says of the endpoint.
+    /// The verdict on the endpoint.
     pub(super) fn verdict(&self) -> Verdict {
         match &self.answer {
             Ok(_) if self.succeeded() => Verdict::Well,
@@ -80,8 +80,8 @@ impl Exchange {
         }
     }
 
-    /// The attempt as an event; `attempt` is its number, and `nth` that within its round, which a
-    /// replay begins anew.
+    /// The attempt as an event; `attempt` is its number, and `nth` its number within its round,
+    /// which a replay restarts.
     pub(super) fn attempted(
         self,
         message: Message,
@@ -130,13 +130,13 @@ fn luck(message: &Message, attempt: u32) -> f64 {
     f64::from((hasher.finish() >> 32) as u32) / f64::from(u32::MAX)
 }
 
-/// The start of an answer as text that can be kept anywhere.
+/// The start of a response as text that can be stored anywhere.
 fn readable(body: &[u8]) -> String {
     let start = &body[..body.len().min(RESPONSE_BYTES)];
     String::from_utf8_lossy(start).replace('\0', "")
 }
 
-/// What is left to do for a delivery after an attempt that stands at `recorded`.
+/// The next attempt of a delivery after an attempt recorded at `recorded`.
 pub(super) fn retry(attempted: &Attempted, recorded: u64) -> Option<Retry> {
     match attempted.outcome {
         Outcome::Retrying { next_attempt_at } => Some(Retry {
@@ -148,7 +148,7 @@ pub(super) fn retry(attempted: &Attempted, recorded: u64) -> Option<Retry> {
     }
 }
 
-/// What is left to do for a delivery whose last event this is.
+/// The next attempt of a delivery whose last event is `last`.
 pub(super) fn pending(last: &Recorded) -> Option<Retry> {
     match &last.event {
         Event::DeliveryAttempted(attempted) => retry(attempted, last.sequence),
@@ -161,7 +161,7 @@ pub(super) fn pending(last: &Recorded) -> Option<Retry> {
     }
 }
 
-/// What a delivery's event says is delivered, and how often it was tried by then.
+/// The message that a delivery's event is about, and the number of attempts so far.
 pub(super) fn tried(event: &Event) -> Option<(&Message, u32)> {
     match event {
         Event::DeliveryAttempted(attempted) => Some((&attempted.message, attempted.attempt)),

@@ -1,4 +1,4 @@
-//! What the dispatcher does every second, and at its end.
+//! Work that the dispatcher does every second, and at its end.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::dispatcher::{CROWD, Dispatcher, State};
 use super::open_records::{OpenRecords, RECENT};
 use super::tasks::Tasks;
 
-/// How long attempts under way may take to end at shutdown.
+/// Timeout for attempts in progress at shutdown.
 const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
 
 impl Dispatcher {
-    /// Writes how far each partition has come, and tells metrics how much there is to do.
+    /// Saves the partitions' checkpoints, and updates the metrics.
     pub(super) fn keep_books(&mut self) {
         self.measure();
         if !self.saving.is_under_way() {
@@ -59,7 +59,7 @@ impl Dispatcher {
         metrics::gauge!("waypost_webhook_wishes_bytes", "feed" => feed).set(filters as f64);
     }
 
-    /// Lets attempts under way end, and writes how far all has come.
+    /// Lets attempts in progress end, and saves the last checkpoints.
     pub(super) async fn finish(mut self) {
         let ended = Tasks::ended(self.tasks.running());
         tokio::pin!(ended);
@@ -83,12 +83,12 @@ impl Dispatcher {
 }
 
 impl State {
-    /// Learns where the deliveries' log ends. Whoever takes over reads what follows the last attempt
-    /// that was known here, so a process with little to deliver must not stay behind all others.
-    /// What is its own of what stood there when it looked before has been reported since.
+    /// Takes the end of the deliveries' log. A process that takes over reads everything after the
+    /// last attempt that was known here, so a process with few deliveries must not lag behind the
+    /// others. Its own attempts before the previously queried end have been reported since.
     pub(super) fn take_end(&mut self, end: u64) {
         let before = std::mem::replace(&mut self.attempts_end, end);
-        // Each move is written for every partition.
+        // Each move is saved for every partition.
         if before >= self.attempts_through + RECENT / 2 {
             self.attempts_through = before;
         }

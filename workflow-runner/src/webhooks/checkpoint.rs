@@ -1,7 +1,7 @@
-//! How far each partition has come, so that a restart or another process goes on from there.
+//! Progress of each partition, so that a restart or another process continues from there.
 //!
-//! A checkpoint may be older than the truth and never newer: what it leaves open is asked of the
-//! deliveries' log before anything is sent.
+//! A checkpoint may be older than the actual state, never newer: what it leaves open is looked up
+//! in the deliveries' log before anything is sent.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 use super::open_records::OpenRecords;
 use super::requests::RequestCursor;
 
-/// How far a partition has come.
+/// Progress of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
-    /// Every event up to here has had its first attempt recorded for every endpoint that has no
-    /// place of its own below.
+    /// Every event up to here has had its first attempt recorded, for every endpoint without an
+    /// entry of its own below.
     #[serde(skip)]
     pub(super) through: u64,
-    /// Where the last attempts stand of deliveries that wait to be tried again.
+    /// The last attempts of the deliveries that wait for a retry.
     pub(super) retries: OpenRecords,
-    /// Everything that owners asked for up to here in the stream of all facts is carried out, for
-    /// every endpoint that has no place of its own below.
+    /// Every owner's request up to here in the stream of all facts is done, for every endpoint
+    /// without an entry of its own below.
     pub(super) requests_through: u64,
-    /// Endpoints that are not as far, or that fail.
+    /// Endpoints that lag behind, or fail.
     pub(super) queues: BTreeMap<WebhookId, EndpointCheckpoint>,
 }
 
-/// How far one endpoint has come.
+/// Progress of one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EndpointCheckpoint {
-    /// As `through`, for this endpoint.
+    /// Like `through`, for this endpoint.
     pub(super) through: Option<u64>,
-    /// When the failures began that no success has followed.
+    /// When the failures began, if no success has followed.
     pub(super) failing_since: Option<DateTime<Utc>>,
-    /// How far what its owner asked for is carried out.
+    /// Progress of its owner's requests.
     pub(super) requests: Option<RequestCursor>,
 }
 

@@ -1,4 +1,4 @@
-//! Requests under way, shared by organization and within it by endpoint.
+//! Limit of requests in progress, shared by organization and within it by endpoint.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use schemas::{OrgId, WebhookId};
 use tokio::sync::watch;
 
-/// Bounds the requests under way; clones are the same bound.
+/// Limits the requests in progress; clones share the limit.
 ///
-/// An organization may begin one more request while it has fewer under way than there are permits
-/// left, and an endpoint while it has fewer than its organization has left by that rule. So who
-/// has many slow endpoints takes at most half of all permits when alone, always leaves some to
-/// those who come, and some of its own to its other endpoints.
+/// An organization may begin one more request while it has fewer in progress than there are permits
+/// left, and an endpoint while it has fewer than its organization has left by that rule. So an
+/// organization with many slow endpoints takes at most half of all permits when alone, always
+/// leaves some to newcomers, and some of its own to its other endpoints.
 #[derive(Clone, Debug)]
 pub(super) struct ConcurrencyLimit {
     state: Arc<Mutex<State>>,
@@ -38,12 +38,12 @@ pub(super) struct Permit {
     webhook: WebhookId,
 }
 
-/// Why there is no permit.
+/// Why no permit is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The organization has its share.
+    /// The organization has used up its share.
     Organization,
-    /// The endpoint has its share of the organization's.
+    /// The endpoint has used up its share of the organization's.
     Endpoint,
 }
 
@@ -85,12 +85,12 @@ impl ConcurrencyLimit {
         })
     }
 
-    /// Permits that nobody holds.
+    /// Number of free permits.
     pub(super) fn free(&self) -> usize {
         self.lock().free
     }
 
-    /// Told whenever a permit was given back.
+    /// Notified whenever a permit was given back.
     pub(super) fn freed(&self) -> watch::Receiver<()> {
         self.freed.subscribe()
     }
@@ -173,7 +173,7 @@ mod tests {
                     held.swap_remove(usize::from(org) % held.len());
                 }
                 prop_assert_eq!(all.free() + held.len(), permits);
-                // Whoever is told that its organization has its share holds as much as is left.
+                // An organization that is refused holds at least as much as is left.
                 for org in 0..4 {
                     let org = OrgId::from(format!("o{org}"));
                     let own = held.iter().filter(|permit| permit.org == org).count();

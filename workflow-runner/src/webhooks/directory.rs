@@ -11,39 +11,39 @@ use super::filters::Filters;
 pub(super) use super::filters::When;
 use super::secrets::Secrets;
 
-/// An endpoint as it stands.
+/// The current state of an endpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     pub(super) id: WebhookId,
     pub(super) org: OrgId,
     pub(super) url: String,
     pub(super) secrets: Secrets,
-    /// Where the last thing stands that its owner asked for.
+    /// The sequence of the owner's last request.
     pub(super) asked: u64,
     filters: Filters,
 }
 
 impl Endpoint {
-    /// The sequence behind which it gets events; `None` while it is disabled.
+    /// The sequence after which it gets events; `None` while it is disabled.
     pub(super) fn enabled_since(&self) -> Option<u64> {
         self.filters.began()
     }
 
-    /// Whether it wanted events of this type at this place in the log.
+    /// Whether it wanted events of this type at this position in the log.
     pub(super) fn wants(&self, when: When, event_type: &str) -> bool {
         let in_force = self.filters.in_force(when);
         in_force.is_some_and(|patterns| any_matches(patterns, event_type))
     }
 }
 
-/// What an event did to the directory.
+/// The effect of an event on the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The endpoint gets events, from now on or as before.
+    /// The endpoint gets events, as of now or still.
     Enabled(WebhookId),
     /// It gets nothing more.
     Stopped(WebhookId),
-    /// Its owner asks for something.
+    /// Its owner made a request.
     Asked(WebhookId),
 }
 
@@ -121,7 +121,7 @@ impl Directory {
         }
     }
 
-    /// What is held of endpoints' filters, in bytes.
+    /// Memory held by endpoints' filters, in bytes.
     pub(super) fn wishes_bytes(&self) -> usize {
         let endpoints = self.endpoints.values();
         endpoints.map(|endpoint| endpoint.filters.bytes()).sum()
@@ -137,7 +137,7 @@ impl Directory {
         self.endpoints.get_mut(id).map(Arc::make_mut)
     }
 
-    /// The endpoint, where it is there and not deleted.
+    /// The endpoint, if it exists.
     pub(super) fn get(&self, id: &WebhookId) -> Option<&Arc<Endpoint>> {
         self.endpoints.get(id)
     }

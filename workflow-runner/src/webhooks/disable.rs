@@ -1,4 +1,4 @@
-//! Switches off an endpoint that only fails.
+//! Disables an endpoint that only fails.
 
 use chrono::{DateTime, Utc};
 use domain::webhook::Endpoint;
@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use crate::retry::retry_while;
 
-/// Why an endpoint is switched off.
+/// Why an endpoint is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It asked for it with 410.
+    /// It answered 410.
     Gone,
-    /// Nothing but failures since then.
+    /// Nothing but failures since this time.
     OnlyFailures(DateTime<Utc>),
 }
 
@@ -28,7 +28,7 @@ impl Reason {
         }
     }
 
-    /// Whether what happened to the endpoint last makes this reason void.
+    /// Whether the endpoint's last change makes this reason void.
     fn is_void(self, last_change: DateTime<Utc>) -> bool {
         match self {
             Self::Gone => false,
@@ -37,8 +37,7 @@ impl Reason {
     }
 }
 
-/// Whether an event of the endpoint makes up for failures before it: what it only is asked to do
-/// does not.
+/// Whether an event of the endpoint resets its earlier failures: mere requests to it do not.
 fn is_change(event: &Event) -> bool {
     !matches!(
         event,

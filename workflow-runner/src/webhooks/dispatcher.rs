@@ -1,4 +1,4 @@
-//! Follows the log, gives every wanted event to its endpoints' queues, and starts what is due.
+//! Follows the log, passes every wanted event to its endpoints' queues, and starts what is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
 pub(super) const CROWD: usize = 200_000;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-/// How often the end of the deliveries' log is looked for.
+/// How often the end of the deliveries' log is queried.
 const END_EVERY: Duration = Duration::from_secs(10);
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
@@ -52,28 +52,28 @@ pub(super) struct Dispatcher {
     pub(super) owned: watch::Receiver<Owned>,
     pub(super) directory: Directory,
     pub(super) source: Source,
-    /// The sequence up to which events were given to queues.
+    /// The sequence up to which events were passed to queues.
     pub(super) cursor: u64,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) tasks: Tasks,
-    /// Checkpoints that are being written.
+    /// Checkpoints that are being saved.
     pub(super) saving: Saving<Checkpoint>,
-    /// For requests of all endpoints, shared with the other dispatcher.
+    /// Limit for requests to all endpoints, shared with the other dispatcher.
     pub(super) limit: ConcurrencyLimit,
     pub(super) state: State,
 }
 
-/// What the dispatcher knows of its work.
+/// State of the dispatcher's work.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
     pub(super) partitions: OwnedPartitions<Retries>,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
-    /// Where the deliveries' log ended when it was looked for last.
+    /// The end of the deliveries' log when it was last queried.
     pub(super) attempts_end: u64,
     pub(super) payload_cache: PayloadCache,
-    /// Requests under way.
+    /// Requests in progress.
     pub(super) sending: usize,
     pub(super) giving_up: HashMap<u64, GivingUp>,
     given_up: u64,
@@ -84,7 +84,7 @@ impl Dispatcher {
     /// Delivers until `shutdown`.
     ///
     /// # Errors
-    /// Where the log cannot be followed.
+    /// If the log cannot be followed.
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         let mut checkpoint = interval(CHECKPOINT_EVERY);
         let mut end = interval(END_EVERY);
@@ -156,7 +156,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives events to the queues that want them.
+    /// Passes events to the queues that want them.
     fn take_batch(&mut self, batch: &Batch) {
         for recorded in batch.readable("webhooks") {
             if let Some(change) = self.directory.apply(recorded) {
@@ -227,7 +227,7 @@ impl Dispatcher {
         }
     }
 
-    /// Ends deliveries that nobody will try again, in the background.
+    /// Ends deliveries that will not be retried, in the background.
     pub(super) fn give_up(&mut self, partition: u16, records: Vec<u64>) {
         if records.is_empty() {
             return;
@@ -239,7 +239,7 @@ impl Dispatcher {
         self.state.giving_up.insert(number, giving_up);
     }
 
-    /// Has deliveries queued that an endpoint's owner asked for.
+    /// Queues the deliveries requested by an endpoint's owner.
     fn replay(&mut self, key: QueueKey, partition: u16, place: RequestCursor) {
         let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
             return;

@@ -1,8 +1,8 @@
-//! The two streams of the log whose events are delivered, and whom their events are for.
+//! The two streams of the log whose events are delivered, and which organizations those are for.
 //!
-//! Each is delivered by a dispatcher of its own, with queues and checkpoints of its own: places in
-//! the one mean nothing in the other. Deliveries of both stand in one log, where the event's type
-//! tells them apart.
+//! Each is delivered by a dispatcher of its own, with its own queues and checkpoints: sequences of
+//! one mean nothing in the other. Deliveries of both are in one log, where the event's type
+//! distinguishes them.
 
 use chrono::{DateTime, Utc};
 use domain::circles::Viewer;
@@ -16,14 +16,14 @@ use crate::people::People;
 /// A stream whose events are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feed {
-    /// Every fact but positions: each is for the organization in whose part of the log it stands.
+    /// Every fact except positions: each is for the organization whose part of the log it is in.
     Events,
     /// Positions: for the organizations with a circle that the person is in.
     Locations,
 }
 
 impl Feed {
-    /// The stream that an event of this type stands in.
+    /// The stream that contains events of this type.
     pub(super) fn of(event_type: &str) -> Self {
         if event_type == "location.updated" {
             Self::Locations
@@ -39,7 +39,7 @@ impl Feed {
         }
     }
 
-    /// Whose checkpoints say how far it is delivered.
+    /// The kind of checkpoints for this stream.
     pub(super) fn checkpoints(self) -> Kind {
         match self {
             Self::Events => Kind::Webhooks,
@@ -47,7 +47,7 @@ impl Feed {
         }
     }
 
-    /// Its name in metrics.
+    /// Label in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -55,8 +55,8 @@ impl Feed {
         }
     }
 
-    /// By what an endpoint's wishes are compared with an event: endpoints stand in the same
-    /// stream as all other facts, and only by the clock beside positions.
+    /// What an endpoint's filters are compared with: endpoints are in the same stream as all other
+    /// facts, and are only related to positions by time.
     pub(super) fn when(self, recorded: &Recorded) -> When {
         match self {
             Self::Events => When::Behind(recorded.sequence),
@@ -64,7 +64,7 @@ impl Feed {
         }
     }
 
-    /// The events behind `after` among which those for an organization are.
+    /// A page of the events after `after` that contains those for an organization.
     pub(super) async fn page(
         self,
         log: &EventLog,
@@ -87,7 +87,7 @@ impl Feed {
     }
 }
 
-/// Whether an event may be sent to an organization now, by what is known of persons.
+/// Whether an event may be sent to an organization now, given what is known of persons.
 pub(super) fn is_for(
     recorded: &Recorded,
     org: &OrgId,
@@ -101,7 +101,7 @@ pub(super) fn is_for(
     people.read(|directory| directory.circles().shows(&viewer, &recorded.event, now))
 }
 
-/// Whether it takes a look at persons to know whom an event is for.
+/// Whether deciding whom an event is for requires the directory of persons.
 pub(super) fn is_of_persons(recorded: &Recorded) -> bool {
     recorded.event.personal().is_some()
 }

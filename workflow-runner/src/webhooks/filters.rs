@@ -1,22 +1,22 @@
-//! What an endpoint wants, and since when.
+//! Which events an endpoint wants, and since when.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// Bytes of one endpoint's filters that are held, about, where there are more than two. Nobody
-/// changes what an endpoint wants so often before what it wanted earlier was delivered. The two
-/// newest stay as they are: nearly as much each, where they have as many patterns as they may.
+/// Approximate limit of one endpoint's filters, if there are more than two. No owner changes the
+/// filters so often before events for the earlier ones were delivered. The two newest are kept as
+/// they are: nearly as much each, with the maximum number of patterns.
 const MAX_BYTES: usize = 16 * 1024;
-/// What a filter takes up beside its patterns, and a pattern beside its text.
+/// Overhead of a filter besides its patterns, and of a pattern besides its text.
 const FILTER_BYTES: usize = 64;
 const PATTERN_BYTES: usize = 24;
 
-/// What an endpoint wants; nothing while it is disabled. Older filters are kept, so that an event is
-/// judged by what was wanted when it happened.
+/// The events that an endpoint wants; empty while it is disabled. Older filters are kept, so that
+/// an event is judged by the filter at the time it happened.
 ///
-/// Where there are too many, the two oldest become one that wants what either did: what is still to
-/// be delivered from so long ago may be more than was wanted at that moment, never less.
+/// If there are too many, the two oldest are merged into one that matches either: an old event that
+/// is still to be delivered may match more than was wanted at that moment, never less.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filters(Vec<Filter>);
 
@@ -24,11 +24,11 @@ pub(super) struct Filters(Vec<Filter>);
 struct Filter {
     since: u64,
     at: DateTime<Utc>,
-    /// Everything, where there is none.
+    /// Empty means everything.
     patterns: Arc<[String]>,
 }
 
-/// An event's place beside the endpoints' own events.
+/// An event's position relative to the endpoints' own events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// It has this sequence in the same stream.
@@ -38,14 +38,14 @@ pub(super) enum When {
 }
 
 impl Filters {
-    /// The first.
+    /// Creates the first filter.
     pub(super) fn since(since: u64, at: DateTime<Utc>, patterns: &[String]) -> Self {
         let mut filters = Self::default();
         filters.push(since, at, patterns);
         filters
     }
 
-    /// Something else is wanted from now on, or the same as before.
+    /// Adds a filter from now on; the same one again changes nothing.
     pub(super) fn push(&mut self, since: u64, at: DateTime<Utc>, patterns: &[String]) {
         let same = |filter: &&Filter| *filter.patterns == *patterns;
         if self.0.last().as_ref().is_some_and(same) {
@@ -83,12 +83,12 @@ impl Filters {
         self.0.clear();
     }
 
-    /// The sequence behind which it gets events.
+    /// The sequence after which it gets events.
     pub(super) fn began(&self) -> Option<u64> {
         self.0.first().map(|filter| filter.since)
     }
 
-    /// What was wanted at a place in the log.
+    /// The patterns in force at a position in the log.
     pub(super) fn in_force(&self, when: When) -> Option<&[String]> {
         let in_force = self.0.iter().rfind(|filter| match when {
             When::Behind(sequence) => filter.since < sequence,
@@ -97,7 +97,7 @@ impl Filters {
         in_force.map(|filter| &*filter.patterns)
     }
 
-    /// What it holds in memory, about; patterns that are shared count each time.
+    /// Approximate memory use; shared patterns count each time.
     pub(super) fn bytes(&self) -> usize {
         let filters = self.0.iter();
         filters

@@ -1,25 +1,26 @@
 //! Webhooks: every public event, signed and sent to the endpoints that want it.
 //!
-//! [`dispatcher`] follows the log and gives each wanted event to its endpoint's [`queue`], which
-//! decides what is attempted when; a [`sender`] makes one attempt and records it as an event of
-//! the delivery, so that what is known of a delivery is a fold of the log. Queues hold sequences
-//! only, and a bounded number of them.
+//! [`dispatcher`] follows the log and passes each wanted event to its endpoint's [`queue`], which
+//! decides what is attempted when. A [`sender`] makes one attempt and records it as an event of the
+//! delivery, so that the state of a delivery is a fold of the log. Queues hold only sequences, and
+//! a bounded number of them.
 //!
-//! **At least once, under one id.** A delivery is named by its endpoint and event, the same after
-//! any restart. [`checkpoint`] says how far first attempts have been recorded; what lies behind
-//! is read from the log again, and asked of the deliveries' log before anything is sent. Which
-//! deliveries wait to be tried again it tells by where their last attempts stand ([`open_records`]).
-//! Only an attempt that ended between the receiver's answer and its record is made again.
+//! **At least once, under one id.** A delivery's id is derived from its endpoint and event, the
+//! same after any restart. [`checkpoint`] records how far first attempts have been recorded; what
+//! comes after is read from the log again, and looked up in the deliveries' log before anything is
+//! sent. Deliveries that wait for a retry are listed by the sequences of their last attempts
+//! ([`open_records`]). Only an attempt interrupted between the receiver's response and its record
+//! is repeated.
 //!
-//! **Ownership.** Endpoints are cut into partitions, each served by one process at a time; should
-//! two meet in a moment of handing over, the log's expected sequence lets one of them record.
+//! **Ownership.** Endpoints are divided into partitions, each served by one process at a time;
+//! should two overlap during a handover, the log's expected sequence lets only one of them record.
 //!
-//! **Two streams.** Positions stand apart from all other facts, so a dispatcher of its own
-//! delivers them ([`feed`]), to the organizations with a circle that their person is in. What is
-//! personal is unsealed for each attempt, and only if the organization still may see it.
+//! **Two streams.** Positions are kept apart from all other facts, so a dispatcher of its own
+//! delivers them ([`feed`]), to the organizations with a circle that their person is in. Personal
+//! data is unsealed for each attempt, and only if the organization may still see it.
 //!
 //! **An endpoint's end.** Once it is disabled or deleted, deliveries that were tried before and
-//! wait to be tried again end as `FAILED`; events that were not tried yet are dropped.
+//! wait for a retry end as `FAILED`; events that were not tried yet are dropped.
 
 mod attempt;
 mod bookkeeping;
@@ -77,27 +78,27 @@ pub use settings::WebhookSettings;
 
 const BATCH: usize = 1_000;
 
-/// What delivering needs.
+/// Dependencies of webhook delivery.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The event log.
     pub log: EventLog,
-    /// Whom what persons do may be shown to.
+    /// Decides who may see what persons do.
     pub people: People,
     /// Calls the receivers.
     pub targets: Targets,
-    /// To which endpoints is delivered here.
+    /// The endpoints that this process delivers to.
     pub leases: Leases,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How to deliver.
+    /// Delivery settings.
     pub settings: WebhookSettings,
 }
 
-/// Why delivering could not begin or ended.
+/// An error that prevents or ends delivery.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The checkpoints' bucket could not be made.
+    /// The checkpoints' bucket could not be created.
     #[error(transparent)]
     Log(#[from] event_log::Error),
     /// The log does not answer.
@@ -108,7 +109,7 @@ pub enum Error {
     Tail(#[from] TailError),
 }
 
-/// Positions brought ahead of the dispatcher, in batches.
+/// Batches of positions that are read ahead of the dispatcher.
 const AHEAD: usize = 4;
 
 /// Delivers webhooks until `shutdown`, together with every other process that does.
@@ -218,7 +219,7 @@ async fn dispatcher(
     })
 }
 
-/// Every endpoint as it stands; the tail goes on from there.
+/// The current state of every endpoint, and a tail that continues from there.
 async fn read_directory(log: &EventLog) -> Result<(Directory, Tail), Error> {
     let mut directory = Directory::default();
     let mut tail = log.tail(Log::Events, 0, &[AggregateType::Webhook]).await?;

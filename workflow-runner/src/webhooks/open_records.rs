@@ -1,21 +1,19 @@
-//! Which deliveries wait to be tried again, by where their last attempts stand in the deliveries'
-//! log.
+//! Deliveries that wait for a retry, by the sequence of their last attempt in the deliveries' log.
 //!
-//! One delivery may wait for days, while the log takes up everybody's. So of what has waited for
-//! long each attempt is named: whoever takes it over asks for these alone, and reads only what
+//! One delivery may wait for days, while the log receives everyone's. So attempts that have waited
+//! for long are named one by one: a process that takes over queries only these, and reads only what
 //! follows them.
 
 use serde::{Deserialize, Serialize};
 
-/// So many of the last attempts are always read: that takes a moment, and checkpoints stay small.
+/// This many of the last attempts are always read: that is quick, and checkpoints stay small.
 pub(super) const RECENT: u64 = 10_000;
-/// To ask for one delivery takes as long as to read so many attempts (measured: seven).
+/// Querying one delivery takes as long as reading this many attempts (measured: seven).
 const ASKING: u64 = 8;
-/// About what names may take of a checkpoint, which has to hold endpoints as well.
+/// Approximate size of the names in a checkpoint, which has to hold endpoints as well.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// Where the last attempts stand of the deliveries that wait: at the places that are named, and
-/// behind them.
+/// The last attempts of the waiting deliveries: at the named sequences, and after `after`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub(super) struct OpenRecords {
@@ -23,7 +21,7 @@ pub(super) struct OpenRecords {
     named: Vec<u64>,
 }
 
-/// As it is stored.
+/// Stored form.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     after: u64,
@@ -31,13 +29,13 @@ struct Stored {
     named: Vec<u64>,
 }
 
-/// What is named stands where nothing named can stand.
+/// A name is beyond `after`, or the sum overflows.
 #[derive(Debug, thiserror::Error)]
 #[error("the deliveries that are named make no sense")]
 struct NoSense;
 
 impl OpenRecords {
-    /// Where the log's records are known up to `through`, and these of them are open.
+    /// Open records of a log that is known up to `through`.
     pub(super) fn new(mut records: Vec<u64>, through: u64) -> Self {
         records.sort_unstable();
         records.dedup();
@@ -46,7 +44,7 @@ impl OpenRecords {
         Self::naming(cheapest(&records, old, through), records, through)
     }
 
-    /// Names the first few; from the next one on the log is to be read.
+    /// Names the first `few`; from the next one on the log has to be read.
     fn naming(few: usize, mut records: Vec<u64>, through: u64) -> Self {
         let next = records.get(few).copied().unwrap_or(u64::MAX);
         records.truncate(few);
@@ -56,7 +54,7 @@ impl OpenRecords {
         }
     }
 
-    /// What is open here or there.
+    /// The union of both.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.after = self.after.min(other.after);
         self.named.extend(&other.named);
@@ -66,12 +64,12 @@ impl OpenRecords {
         self
     }
 
-    /// All that are not named stand behind this sequence.
+    /// All that are not named come after this sequence.
     pub(super) fn after(&self) -> u64 {
         self.after
     }
 
-    /// Those that are named, in order.
+    /// The named records, in order.
     pub(super) fn named(&self) -> &[u64] {
         &self.named
     }
@@ -108,7 +106,7 @@ impl TryFrom<Stored> for OpenRecords {
     }
 }
 
-/// How many to name, and so to ask for, until what follows takes less to read.
+/// How many to name, and so to query, until reading what follows is cheaper.
 fn cheapest(records: &[u64], most: usize, through: u64) -> usize {
     let next = records.iter().copied().chain([u64::MAX]);
     let costs = (0..).zip(next).map(|(named, next)| {
@@ -129,11 +127,11 @@ fn differences(named: &[u64]) -> impl Iterator<Item = u64> {
         .map(|(record, before)| record - before)
 }
 
-/// How many of them a checkpoint has room for.
+/// How many names a checkpoint has room for.
 fn fitting(named: &[u64]) -> usize {
     let mut left = MAX_BYTES;
     let fits = |difference: &u64| {
-        // Seven bits a byte.
+        // Seven bits per byte.
         let bytes = difference.checked_ilog2().unwrap_or(0) / 7 + 1;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         left.checked_sub(bytes).is_some_and(|rest| {
@@ -157,7 +155,7 @@ mod tests {
         postcard::from_bytes(&bytes).unwrap()
     }
 
-    /// Whether somebody who reads behind `after` and asks for those named meets the record.
+    /// Whether a reader that reads after `after` and queries the named ones finds the record.
     fn meets(open: &OpenRecords, record: u64) -> bool {
         record > open.after || open.named.binary_search(&record).is_ok()
     }

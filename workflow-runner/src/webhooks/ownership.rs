@@ -1,4 +1,4 @@
-//! Endpoints that become ours, and those that no longer are.
+//! Endpoints gained and lost by this process.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::takeover::{TakenOver, Waiting};
 use crate::leases::{Round, partition_of};
 
 impl Dispatcher {
-    /// Takes note of what is owned now.
+    /// Applies the current ownership.
     pub(super) fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
         let changed = self.state.partitions.change(&owned);
@@ -41,13 +41,13 @@ impl Dispatcher {
         }
     }
 
-    /// Makes queues for partitions whose checkpoints were read.
+    /// Creates queues for the partitions whose checkpoints were read.
     pub(super) fn serve(&mut self, round: Round, taken: TakenOver) {
         self.state.attempts_through = self.state.attempts_through.max(taken.attempts_end);
         let mut open = OpenRecords::new(Vec::new(), taken.attempts_end);
         let mut served = BTreeSet::new();
         for (partition, checkpoint) in taken.partitions {
-            // Without a checkpoint each endpoint starts where it was made.
+            // Without a checkpoint each endpoint starts where it was created.
             let checkpoint = checkpoint.unwrap_or_default();
             let retries = Retries::Loading(round, checkpoint.retries.clone());
             let serving = self.state.partitions.serve(partition, round, retries);
@@ -80,7 +80,8 @@ impl Dispatcher {
             queue.remember_failing(known.failing_since);
             let place = known.requests;
             let place = place.unwrap_or(RequestCursor::behind(checkpoint.requests_through));
-            // What was asked for before it was disabled went with what it was to get then.
+            // Requests from before it was disabled were dropped with the events it would have got
+            // then.
             let enabled = endpoint.enabled_since().unwrap_or_default();
             let place = Some(place).filter(|place| place.done >= enabled);
             queue.with_requests(
@@ -95,7 +96,7 @@ impl Dispatcher {
         ours.filter_map(|endpoint| {
             let since = match self.sender.feed {
                 Feed::Events => endpoint.enabled_since()?,
-                // Which positions it wanted is told by the clock.
+                // Whether it wanted a position is decided by time.
                 Feed::Locations => endpoint.enabled_since().map(|_| 0)?,
             };
             Some((Arc::clone(endpoint), queue_of(endpoint, since)))
@@ -103,7 +104,7 @@ impl Dispatcher {
         .collect()
     }
 
-    /// Takes deliveries that were found to wait to be tried again.
+    /// Takes deliveries that were found to wait for a retry.
     pub(super) fn take_waiting(&mut self, round: Round, waiting: Vec<Waiting>) {
         let mut stopped: HashMap<WebhookId, Vec<u64>> = HashMap::new();
         for Waiting {

@@ -1,20 +1,20 @@
-//! How far the partitions that are served have come with the deliveries to be tried again.
+//! State of the served partitions' retries.
 
 use super::checkpoint::Checkpoint;
 use super::open_records::OpenRecords;
 use crate::leases::{OwnedPartitions, Round};
 
-/// What is known of a partition's deliveries that are to be tried again.
+/// What is known of a partition's retries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Retries {
-    /// What its checkpoint tells of is being read, for those that were gained in this round.
+    /// The retries in its checkpoint are being read, for the partitions gained in this round.
     Loading(Round, OpenRecords),
-    /// All is known.
+    /// All retries are known.
     Known,
 }
 
 impl Retries {
-    /// A checkpoint as it may be written: what was not loaded yet stays open.
+    /// Completes a checkpoint for saving: what was not loaded yet stays open.
     pub(super) fn still_open(&self, mut checkpoint: Checkpoint) -> Checkpoint {
         if let Self::Loading(_, retries) = self {
             checkpoint.retries = checkpoint.retries.and(retries);
@@ -24,7 +24,7 @@ impl Retries {
 }
 
 impl OwnedPartitions<Retries> {
-    /// Deliveries to be tried again were read for those gained in this round.
+    /// Marks the retries of the partitions gained in this round as read.
     pub(super) fn retries_loaded(&mut self, round: Round) {
         for (_, retries) in self.served_mut() {
             if matches!(retries, Retries::Loading(of, _) if *of == round) {

@@ -1,4 +1,4 @@
-//! What is sent: one event as receivers get it, the same for every endpoint and attempt.
+//! Payloads: one event as receivers get it, the same for every endpoint and attempt.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use schemas::{Cause, Context, Event, EventId, Recorded};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The type under which the request for a test is sent, to the endpoint that it names alone.
+/// The event type under which a test request is sent, only to the endpoint that it names.
 pub(super) const TEST: &str = "webhook.test";
 
 /// An event ready to be sent to any endpoint of its organization.
@@ -21,9 +21,9 @@ pub(super) struct Payload {
     pub(super) event_type: String,
     pub(super) time: DateTime<Utc>,
     pub(super) body: Bytes,
-    /// What follows from the event: the attempts to deliver it.
+    /// Context of what follows from the event: the attempts to deliver it.
     pub(super) context: Context,
-    /// What the event goes back to.
+    /// The origin of the event.
     pub(super) cause: Cause,
 }
 
@@ -37,20 +37,20 @@ struct Body<'a> {
 }
 
 impl Payload {
-    /// Encodes an event in which nothing is personal, to be kept at hand.
+    /// Encodes an event without personal data, for caching.
     pub(super) fn plain(log: &EventLog, recorded: &Recorded) -> Option<Arc<Self>> {
         if recorded.event.personal().is_some() {
-            // What is personal is unsealed only when it is sent.
+            // Personal data is unsealed only when it is sent.
             return None;
         }
         let data = recorded.event.public_data();
-        // The attempt finds the same fault, and says so.
+        // The attempt runs into the same error, and reports it.
         data.and_then(|data| Self::encode(log, recorded, data))
             .ok()
             .map(Arc::new)
     }
 
-    /// Encodes an event with the data that is shown of it.
+    /// Encodes an event with the data that may be shown.
     pub(super) fn encode(
         log: &EventLog,
         recorded: &Recorded,
@@ -83,14 +83,15 @@ impl Payload {
     }
 }
 
-/// Bytes that are encoded at once; the rest is read again when its turn comes.
+/// Bytes that are encoded at once; the rest is read again later.
 pub(super) const ENCODED_BYTES: usize = 1024 * 1024;
-/// Bytes of bodies that are kept at hand, about.
+/// Approximate number of bytes of cached bodies.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
-/// What a payload costs beside its body.
+/// Overhead of a payload besides its body.
 const OVERHEAD_BYTES: usize = 512;
 
-/// The newest payloads, so that what waits only for a moment need not be read from the log again.
+/// Cache of the newest payloads, so that an event that waits only briefly need not be read from the
+/// log again.
 #[derive(Debug, Default)]
 pub(super) struct PayloadCache {
     payloads: HashMap<u64, Arc<Payload>>,
@@ -99,7 +100,7 @@ pub(super) struct PayloadCache {
 }
 
 impl PayloadCache {
-    /// Keeps a payload, and lets go of the oldest beyond its bounds.
+    /// Adds a payload, and evicts the oldest beyond the limit.
     pub(super) fn put(&mut self, payload: Arc<Payload>) {
         let (sequence, bytes) = (payload.sequence, payload.bytes());
         if self.payloads.insert(sequence, payload).is_some() {
@@ -117,7 +118,7 @@ impl PayloadCache {
         }
     }
 
-    /// The event's payload, where it is still at hand.
+    /// The event's payload, if it is still cached.
     pub(super) fn get(&self, sequence: u64) -> Option<Arc<Payload>> {
         self.payloads.get(&sequence).cloned()
     }

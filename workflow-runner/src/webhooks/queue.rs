@@ -1,11 +1,10 @@
-//! One endpoint's deliveries: what waits, what is under way, what is tried again and when.
+//! One endpoint's deliveries: waiting, in progress, and to be retried.
 //!
-//! A queue holds sequences, never bodies, and a bounded number of them: first attempts beyond its
+//! A queue holds sequences, never bodies, and a bounded number of them. First attempts beyond its
 //! backlog stay in the log and are read from there once there is room
-//! ([`EndpointQueue::wants_refill`]),
-//! and an endpoint that fails while it has many deliveries to try again gets new events only as
-//! probes until it answers. So an endpoint that is dead costs a bounded amount of memory and one
-//! that is slow delays nobody else.
+//! ([`EndpointQueue::wants_refill`]). An endpoint that fails while it has many retries gets new
+//! events only as probes until it responds. So a dead endpoint costs a bounded amount of memory and
+//! a slow one delays no other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -15,15 +14,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::requests::{RequestCursor, Requests};
 use super::work::{Bounds, Gap, Prior, Refill, Retry, Verdict, Work};
 
-/// First attempts that wait in memory.
+/// Maximum number of first attempts that wait in memory.
 const MAX_BACKLOG: usize = 4_096;
-/// The backlog is filled up from the log when it is shorter than this.
+/// The backlog is refilled from the log when it is shorter than this.
 const LOW_BACKLOG: usize = 512;
-/// Deliveries that are due before more of them are asked for.
+/// Number of due deliveries at which no more are requested.
 const ENOUGH_DUE: usize = 512;
-/// Attempts whose outcome is not recorded yet, beside those being sent.
+/// Maximum number of attempts whose outcome is not recorded yet, besides those being sent.
 const MAX_UNRECORDED: usize = 512;
-/// How often a failing endpoint with too much to try again is probed with a new event.
+/// How often a failing endpoint with too many retries is probed with a new event.
 const PROBE: TimeDelta = TimeDelta::seconds(60);
 
 /// One endpoint's deliveries.
@@ -36,28 +35,28 @@ pub(super) struct EndpointQueue {
     queued_through: u64,
     /// Events up to here may have been tried by another process.
     unsure_through: u64,
-    /// Whether wanted events behind `queued_through` are only in the log, and the last of them.
+    /// Whether wanted events after `queued_through` are only in the log, and the last of them.
     behind: bool,
     missed: u64,
     refilling: bool,
-    /// Attempts that are not recorded yet, with the place of the one before where there is one.
+    /// Attempts that are not recorded yet, with the sequence of the previous one if there is one.
     under_way: BTreeMap<u64, Option<u64>>,
     retries: BTreeMap<u64, Retry>,
     due: BTreeSet<(DateTime<Utc>, u64)>,
-    /// Requests under way, and how many there may be: fewer while the endpoint is overwhelmed.
+    /// Requests in progress, and their limit: lower while the endpoint is overloaded.
     sending: usize,
     limit: usize,
-    /// When the failures began that no success has followed.
+    /// When the failures began, if no success has followed.
     failing_since: Option<DateTime<Utc>>,
     next_probe: DateTime<Utc>,
-    /// Whether it is a retry's turn, where both a retry and a first attempt could go.
+    /// Whether a retry goes next if both a retry and a first attempt could go.
     retry_next: bool,
-    /// What its owner asked for: replays and tests.
+    /// The replays and tests that its owner requested.
     requests: Requests,
 }
 
 impl EndpointQueue {
-    /// A queue for a new endpoint, made at the sequence `since`.
+    /// A queue for a new endpoint, created at the sequence `since`.
     pub(super) fn new(bounds: Bounds, since: u64) -> Self {
         Self {
             limit: bounds.concurrency.max(1),
@@ -80,9 +79,8 @@ impl EndpointQueue {
     }
 
     /// A queue taken over from another process, or from before a restart: every event up to
-    /// `through` has had its first attempt, those from there to
-    /// `unsure_through` perhaps. Events
-    /// up to `head` have passed by before there was a queue to offer them to.
+    /// `through` has had its first attempt, those from there to `unsure_through` perhaps. Events up
+    /// to `head` passed before there was a queue to offer them to.
     pub(super) fn resume(bounds: Bounds, through: u64, unsure_through: u64, head: u64) -> Self {
         Self {
             unsure_through,
@@ -92,28 +90,28 @@ impl EndpointQueue {
         }
     }
 
-    /// Goes on holding its failures against the endpoint.
+    /// Restores the start of the endpoint's failures.
     pub(super) fn remember_failing(&mut self, since: Option<DateTime<Utc>>) {
         self.failing_since = since;
     }
 
-    /// The same queue, of whose requests so much is carried out already.
+    /// Sets the requests, and how far they are done.
     pub(super) fn with_requests(self, asked: u64, place: RequestCursor) -> Self {
         let requests = Requests::new(asked, place);
         Self { requests, ..self }
     }
 
-    /// Its requests, to be changed.
+    /// The owner's requests, mutable.
     pub(super) fn requests(&mut self) -> &mut Requests {
         &mut self.requests
     }
 
-    /// How far its requests are carried out; `None` where nothing is open.
+    /// How far the requests are done; `None` if nothing is open.
     pub(super) fn open_requests(&self) -> Option<RequestCursor> {
         self.requests.open()
     }
 
-    /// Which request to carry on with, if there is room for more to send.
+    /// The request to continue with, if there is room for more deliveries.
     pub(super) fn wants_replay(
         &mut self,
         now: DateTime<Utc>,
@@ -129,8 +127,8 @@ impl EndpointQueue {
         }
     }
 
-    /// Takes a wanted event that the log has just brought.
-    /// Answers whether the queue holds it now; else it comes from the log again in time.
+    /// Takes a wanted event that the log has just delivered. Returns whether the queue holds it
+    /// now; otherwise it is read from the log later.
     pub(super) fn offer(&mut self, sequence: u64) -> bool {
         if sequence <= self.queued_through {
             return false;
@@ -145,7 +143,7 @@ impl EndpointQueue {
         true
     }
 
-    /// What to read from the log, if the queue has room for more of what it left there.
+    /// The gap to read from the log, if the queue has room for more of what it left there.
     pub(super) fn wants_refill(&mut self) -> Option<Gap> {
         if !self.behind || self.refilling || self.backlog.len() >= LOW_BACKLOG {
             return None;
@@ -166,24 +164,24 @@ impl EndpointQueue {
         }
         let mut through = found.through;
         if found.complete {
-            // The log had nothing else, and it was not behind what was known of it before.
+            // The log had nothing else, and it was not behind what was known before.
             through = through.max(found.head_before).max(self.unsure_through);
         }
         self.queued_through = self.queued_through.max(through);
         self.behind = self.queued_through < self.missed;
     }
 
-    /// The log could not be read; it is asked again later.
+    /// The log could not be read; it is queried again later.
     pub(super) fn refill_failed(&mut self) {
         self.refilling = false;
     }
 
-    /// Whether there is an attempt to be made now, as [`Self::next`] has it.
+    /// Whether [`Self::next`] would return an attempt now.
     pub(super) fn has_next(&self, now: DateTime<Utc>, crowded: bool) -> bool {
         self.could_go(now, crowded) != (None, None)
     }
 
-    /// A retry and a first attempt that could go now.
+    /// The retry and the first attempt that could go now.
     fn could_go(
         &self,
         now: DateTime<Utc>,
@@ -199,8 +197,8 @@ impl EndpointQueue {
         (retry.copied(), fresh.copied())
     }
 
-    /// The next attempt to be made now, if there is one. `crowded`: all queues together have too
-    /// much to try again.
+    /// The next attempt to make now, if there is one. `crowded`: all queues together have too many
+    /// retries.
     pub(super) fn next(&mut self, now: DateTime<Utc>, crowded: bool) -> Option<Work> {
         let work = match self.could_go(now, crowded) {
             (Some((due, sequence)), None) => self.take_retry(due, sequence)?,
@@ -250,7 +248,7 @@ impl EndpointQueue {
         Work { sequence, prior }
     }
 
-    /// An attempt's request has ended.
+    /// Records that the request of an attempt has ended.
     pub(super) fn answered(&mut self, answer: Verdict, now: DateTime<Utc>) {
         self.sending = self.sending.saturating_sub(1);
         match answer {
@@ -267,7 +265,7 @@ impl EndpointQueue {
         }
     }
 
-    /// An attempt is recorded, or was found to be; with what is left to do.
+    /// Records that an attempt is in the log, with the next one if there is one.
     pub(super) fn recorded(&mut self, sequence: u64, retry: Option<Retry>) {
         self.under_way.remove(&sequence);
         if let Some(retry) = retry {
@@ -275,7 +273,7 @@ impl EndpointQueue {
         }
     }
 
-    /// A delivery that the log says is to be tried again.
+    /// Adds a delivery that is to be retried according to the log.
     pub(super) fn remember(&mut self, sequence: u64, retry: Retry) {
         if self.under_way.contains_key(&sequence) {
             return;
@@ -290,7 +288,7 @@ impl EndpointQueue {
         self.retries.insert(sequence, retry);
     }
 
-    /// When there may be something to do without anything happening before.
+    /// The next time at which there may be something to do without any other event.
     pub(super) fn wake(&self, crowded: bool) -> Option<DateTime<Utc>> {
         let due = self.due.first().map(|(due, _)| *due);
         let probe = !self.backlog.is_empty() && self.is_held(crowded);
@@ -298,8 +296,8 @@ impl EndpointQueue {
         due.into_iter().chain(probe).min()
     }
 
-    /// The sequence up to which every wanted event has had its first attempt recorded; `None`
-    /// where nothing is open.
+    /// The sequence up to which every wanted event has had its first attempt recorded; `None` if
+    /// nothing is open.
     pub(super) fn cursor(&self) -> Option<u64> {
         let waiting = self.backlog.front().copied();
         let first_attempt =
@@ -311,19 +309,19 @@ impl EndpointQueue {
         }
     }
 
-    /// The places in the deliveries' log that tell of deliveries still to be tried again.
+    /// The sequences in the deliveries' log of the deliveries still to be retried.
     pub(super) fn open_records(&self) -> impl Iterator<Item = u64> {
         let waiting = self.retries.values().map(|retry| retry.recorded);
         let under_way = self.under_way.values().flatten().copied();
         waiting.chain(under_way)
     }
 
-    /// When the failures began that no success has followed.
+    /// When the failures began, if no success has followed.
     pub(super) fn failing_since(&self) -> Option<DateTime<Utc>> {
         self.failing_since
     }
 
-    /// Whether it has only failed for longer than `patience`.
+    /// Whether it has only failed for at least `patience`.
     pub(super) fn is_hopeless(&self, now: DateTime<Utc>, patience: Duration) -> bool {
         let failing = self
             .failing_since
@@ -331,23 +329,23 @@ impl EndpointQueue {
         failing.is_some_and(|failing| failing >= patience)
     }
 
-    /// The endpoint was changed: what was held against it before counts no longer.
+    /// Forgets earlier failures, after the endpoint was changed.
     pub(super) fn forgive(&mut self) {
         self.failing_since = None;
         self.limit = self.bounds.concurrency.max(1);
     }
 
-    /// Where the last attempts stand of all deliveries that wait to be tried again.
+    /// The sequences of the last attempts of all deliveries that wait for a retry.
     pub(super) fn retry_records(&self) -> Vec<u64> {
         self.retries.values().map(|retry| retry.recorded).collect()
     }
 
-    /// How many deliveries wait to be tried again.
+    /// Number of deliveries that wait for a retry.
     pub(super) fn retrying(&self) -> usize {
         self.retries.len()
     }
 
-    /// How many deliveries wait for their first attempt in memory.
+    /// Number of deliveries that wait in memory for their first attempt.
     pub(super) fn waiting(&self) -> usize {
         self.backlog.len()
     }

@@ -86,7 +86,7 @@ fn an_overwhelmed_endpoint_gets_less_and_one_that_recovers_gets_more() {
     assert_eq!(take_all(&mut queue, at(0)), [6, 7]);
 }
 
-/// Makes and finishes attempts until at most `left` wait; says which.
+/// Makes and finishes attempts until at most `left` wait; returns their sequences.
 fn drain(queue: &mut EndpointQueue, left: usize) -> Vec<u64> {
     let mut done = Vec::new();
     while queue.waiting() > left {

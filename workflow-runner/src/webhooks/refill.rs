@@ -1,4 +1,4 @@
-//! Reads an endpoint's wanted events from the log: after a restart, and when more came than a
+//! Reads an endpoint's wanted events from the log: after a restart, and when there were more than a
 //! queue holds.
 
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::people::People;
 const PAGE: usize = 1_000;
 /// Wanted events that are enough for one refill.
 const ENOUGH: usize = 1_000;
-/// Pages read for one refill, so that a queue with few wanted events shows its progress.
+/// Maximum number of pages for one refill, so that a queue with few wanted events shows progress.
 const PAGES: usize = 20;
 
-/// What was read: where the wanted events stand, and the first of them encoded.
+/// The result of a refill: the wanted events, and the first of them encoded.
 pub(super) type Found = (Refill, Vec<Arc<Payload>>);
 
-/// Where a delivery stands.
+/// State of a delivery.
 enum Standing {
     Untried,
     Waiting(Retry),
     Ended,
 }
 
-/// What is read, and by what it is judged.
+/// Reads events and decides which are wanted.
 pub(super) struct Reader {
     pub(super) log: EventLog,
     pub(super) people: People,
@@ -39,7 +39,7 @@ pub(super) struct Reader {
     pub(super) now: DateTime<Utc>,
 }
 
-/// The wanted events behind `gap.after`. `head_before` is how far the log is known.
+/// Reads the wanted events after `gap.after`. `head_before` is how far the log is known.
 pub(super) async fn read(
     reader: &Reader,
     endpoint: &Endpoint,
@@ -86,7 +86,8 @@ fn is_wanted(reader: &Reader, endpoint: &Endpoint, recorded: &Recorded) -> bool 
     wanted && feed::is_for(recorded, &endpoint.org, &reader.people, reader.now)
 }
 
-/// Where the events' deliveries stand; what nobody else can have tried is not asked for.
+/// The state of the events' deliveries; events that no other process can have tried are not looked
+/// up.
 async fn standings(
     log: &EventLog,
     endpoint: &Endpoint,

@@ -1,9 +1,9 @@
-//! Carries out what an endpoint's owner asked for: finds the deliveries that a request is about,
-//! page by page, and queues them by an event of each.
+//! Carries out an owner's requests: finds the deliveries that a request is about, page by page, and
+//! queues each by appending an event.
 //!
-//! **Once.** That event is appended where the delivery's last one stood. What stands behind the
-//! end that the deliveries' log had when it was asked for is the request's own doing or as good,
-//! so that whoever does the same again, after a sudden death or beside another process,
+//! **Once.** That event is appended right after the delivery's last one. An event after the end
+//! that the deliveries' log had at the time of the request was written by the request itself or is
+//! as good. So a process that repeats the request, after a crash or alongside another process,
 //! queues nothing twice and finds what still waits.
 
 mod selection;
@@ -27,23 +27,24 @@ use super::sender::{Sender, TOO_OLD};
 use super::work::Retry;
 use selection::Candidate;
 
-/// Events of endpoints read at a time.
+/// Number of endpoint events read at a time.
 const PAGE: usize = 100;
-/// How long deliveries are let rest that others write to or that the log did not take.
+/// Pause before deliveries are retried that others write to or that the log did not accept.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What carries on with an endpoint's requests.
+/// Continues an endpoint's requests.
 pub(super) struct Replayer {
     pub(super) sender: Arc<Sender>,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) place: RequestCursor,
-    /// Up to where requests are known.
+    /// The sequence up to which requests are known.
     pub(super) asked: u64,
-    /// The queue has made the first attempts of what it wants up to here, and makes those behind.
+    /// The queue has made the first attempts of the events it wants up to here, and makes the later
+    /// ones.
     pub(super) first_attempts: u64,
 }
 
-/// How far it came.
+/// The progress of a replay.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) place: RequestCursor,
@@ -53,37 +54,37 @@ pub(super) struct Replayed {
     pub(super) payloads: Vec<Arc<Payload>>,
 }
 
-/// Something that the owner asked for.
+/// A request by the endpoint's owner.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) sequence: u64,
     pub(super) id: EventId,
     pub(super) what: What,
-    /// Where the deliveries' log ended when it was asked for.
+    /// The end of the deliveries' log at the time of the request.
     pub(super) attempts_through: u64,
     at: DateTime<Utc>,
     context: Context,
 }
 
-/// What was asked for.
+/// The kind of a request.
 #[derive(Debug)]
 pub(super) enum What {
-    /// Deliveries again.
+    /// Replay of deliveries.
     Replay(Replay),
-    /// One that only tries the endpoint out.
+    /// A delivery that only tests the endpoint.
     Test,
 }
 
-/// What becomes of a delivery that a request is about.
+/// What happens to a delivery that a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is queued behind its last event, after so many attempts.
+    /// It is queued after its last event, with the number of attempts so far.
     Queue(Expected, u32),
-    /// It waits already.
+    /// It is already waiting.
     Waits(Retry),
-    /// It has ended since, and this request may or may not have led to it.
+    /// It has ended since, and this request may or may not have caused that.
     Ended,
-    /// It is not meant, or was sent since.
+    /// It is not selected, or was sent since.
     Leave,
 }
 
@@ -94,7 +95,7 @@ impl Request {
                 let what = What::Replay(asked.replay.clone());
                 (&asked.id, what, asked.attempts_through)
             }
-            // Of a delivery that begins with it nothing can have stood before.
+            // The test's own delivery cannot have had earlier events.
             Event::WebhookTestRequested(asked) => (&asked.id, What::Test, 0),
             _ => return None,
         };
@@ -127,7 +128,7 @@ impl Request {
         }
         match &last.event {
             Event::DeliveryAttempted(last) if last.outcome == Outcome::Failed => {
-                // Its last attempt may have begun before this was asked for.
+                // Its last attempt may have begun before the request.
                 failed_at.map_or(Fate::Ended, |_| Fate::Leave)
             }
             _ => Fate::Leave,
@@ -136,7 +137,7 @@ impl Request {
 }
 
 impl Replayer {
-    /// Carries on by one step.
+    /// Performs one step.
     pub(super) async fn replay(&self) -> Result<Replayed, ReadError> {
         let over = |place| Replayed {
             place,
@@ -148,7 +149,7 @@ impl Replayer {
         };
         let is_begun = self.place.cursor > 0;
         if !is_begun && self.sender.clock.now() - request.at > TOO_OLD {
-            // As events that nobody tried to deliver for so long.
+            // As with events that were not tried for so long.
             return Ok(over(RequestCursor::behind(request.sequence)));
         }
         let found = self.find(&request).await?;
@@ -186,7 +187,7 @@ impl Replayer {
         }
     }
 
-    /// Queues the candidates that are to be sent; answers with all that wait for an attempt now.
+    /// Queues the candidates that are to be sent; returns all that wait for an attempt now.
     async fn queue(
         &self,
         request: &Request,
@@ -229,7 +230,8 @@ impl Replayer {
             if open.is_empty() {
                 return Ok(waiting);
             }
-            // Somebody else wrote to them, or whether we did is unknown: their events tell.
+            // Another writer appended to them, or our own append has an unknown result: their
+            // events show it.
             sleep(AGAIN).await;
             self.look_up(&mut open).await?;
         }

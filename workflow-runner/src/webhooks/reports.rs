@@ -1,4 +1,4 @@
-//! What the dispatcher makes of what tasks report.
+//! Handling of the tasks' reports by the dispatcher.
 
 use schemas::WebhookId;
 
@@ -11,7 +11,7 @@ use super::sender::Progress;
 use super::tasks::Report;
 use crate::leases::partition_of;
 
-/// Reports taken before queues are looked at again.
+/// Reports handled before queues are checked again.
 const REPORTS: usize = 256;
 
 impl Dispatcher {
@@ -122,8 +122,8 @@ impl Dispatcher {
         });
     }
 
-    /// Ends what is left of an endpoint that gets nothing any more. An endpoint that is only no
-    /// longer ours is its new owner's concern.
+    /// Ends the remaining deliveries of an endpoint that gets nothing any more. An endpoint that
+    /// merely moved to another owner is that owner's concern.
     pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
         let partition = partition_of(webhook.as_str());
         let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());

@@ -1,18 +1,18 @@
-//! How far the replays and tests that an endpoint's owner asked for are carried out.
+//! Progress of the replays and tests that an endpoint's owner requested.
 
 use serde::{Deserialize, Serialize};
 
-/// A place among an endpoint's requests.
+/// A position among an endpoint's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RequestCursor {
-    /// Every request up to this sequence is carried out.
+    /// Every request up to this sequence is done.
     pub(super) done: u64,
-    /// The next one is, up to this sequence of the stream that it is about.
+    /// The next one is done up to this sequence of the stream that it is about.
     pub(super) cursor: u64,
 }
 
 impl RequestCursor {
-    /// With nothing open that was asked for up to `sequence`.
+    /// A cursor with nothing open that was requested up to `sequence`.
     pub(super) fn behind(sequence: u64) -> Self {
         Self {
             done: sequence,
@@ -21,7 +21,7 @@ impl RequestCursor {
     }
 }
 
-/// An endpoint's requests. Only their places are held: they are read from the log one after the
+/// An endpoint's requests. Only their positions are kept: they are read from the log one after the
 /// other.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
@@ -40,24 +40,24 @@ impl Requests {
         }
     }
 
-    /// One more has come.
+    /// Records a new request.
     pub(super) fn ask(&mut self, sequence: u64) {
         self.asked = self.asked.max(sequence);
     }
 
-    /// How far they are; `None` where all are carried out.
+    /// The position of the first open request; `None` if all are done.
     pub(super) fn open(&self) -> Option<RequestCursor> {
         (self.place.done < self.asked).then_some(self.place)
     }
 
-    /// Where to carry on, unless somebody does.
+    /// The position to continue from, unless a replay is already running.
     pub(super) fn begin(&mut self) -> Option<RequestCursor> {
         let place = self.open().filter(|_| !self.replaying)?;
         self.replaying = true;
         Some(place)
     }
 
-    /// Somebody carried on up to a place, or could not.
+    /// Ends a replay that got up to `place`, or failed.
     pub(super) fn end(&mut self, place: Option<RequestCursor>) {
         self.replaying = false;
         if let Some(place) = place {

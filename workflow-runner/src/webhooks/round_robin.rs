@@ -1,15 +1,15 @@
-//! Whose turn it is: organizations by turns, and within each its endpoints by turns.
+//! Round-robin scheduling: organizations take turns, and within each its endpoints.
 
 use std::collections::{HashMap, VecDeque};
 
 use schemas::{OrgId, WebhookId};
 
-/// Queues that may have something to do. However many endpoints one organization has, those of
-/// another wait for one of them at most.
+/// Queues that may have something to do. However many endpoints one organization has, another
+/// organization's endpoints wait for at most one of them.
 #[derive(Debug, Default)]
 pub(super) struct RoundRobin {
     orgs: VecDeque<OrgId>,
-    /// Never without a queue.
+    /// Never an empty queue.
     queues: HashMap<OrgId, VecDeque<WebhookId>>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Skipped {
 }
 
 impl RoundRobin {
-    /// A queue's turn comes behind those of its organization that wait.
+    /// Adds a queue after the waiting ones of its organization.
     pub(super) fn push(&mut self, org: &OrgId, webhook: WebhookId) {
         if let Some(queues) = self.queues.get_mut(org) {
             return queues.push_back(webhook);
@@ -54,7 +54,7 @@ impl RoundRobin {
         }
     }
 
-    /// Passes over all queues of an organization, this one of which has had its turn just now.
+    /// Passes over all queues of an organization, including this one, which was just popped.
     pub(super) fn pass_over(&mut self, org: OrgId, webhook: WebhookId, over: &mut Skipped) {
         let mut queues = self.queues.remove(&org).unwrap_or_default();
         if !queues.is_empty() && self.orgs.back() == Some(&org) {
@@ -64,7 +64,7 @@ impl RoundRobin {
         over.orgs.push((org, queues));
     }
 
-    /// Lets those have their turns again that were passed over, before all others.
+    /// Puts the passed-over queues back, before all others.
     pub(super) fn put_back(&mut self, over: Skipped) {
         for (org, mut queues) in over.orgs.into_iter().rev() {
             if let Some(come_since) = self.queues.remove(&org) {
@@ -86,7 +86,7 @@ impl RoundRobin {
 }
 
 impl Skipped {
-    /// This queue as well, which has had its turn just now.
+    /// Passes over this queue too, which was just popped.
     pub(super) fn queue(&mut self, org: OrgId, webhook: WebhookId) {
         self.queues.push((org, webhook));
     }

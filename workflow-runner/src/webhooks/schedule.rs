@@ -1,4 +1,4 @@
-//! When a failed delivery is tried again.
+//! Retry schedule of failed deliveries.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 /// The longest wait that a receiver may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
-/// The part of a wait by which it is stretched at most, so that what failed together does not
-/// come back together.
+/// Maximum relative jitter of a wait, so that deliveries that failed together are not retried
+/// together.
 const JITTER: f64 = 0.2;
 
 /// The waits between attempts.
@@ -34,7 +34,7 @@ impl Schedule {
     }
 }
 
-/// How long a `Retry-After` header asks to wait: seconds or a date.
+/// The wait in a `Retry-After` header: seconds or a date.
 pub(super) fn retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {

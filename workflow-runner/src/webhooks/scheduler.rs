@@ -1,4 +1,4 @@
-//! All queues of this process: which has something to do now, and which later.
+//! All queues of this process: which have something to do now, and which later.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::requests;
 use super::round_robin::{RoundRobin, Skipped};
 use super::work::{Gap, Work};
 
-/// When a queue is looked at again whose partition was not surely ours.
+/// When a queue is checked again whose partition was not certainly owned.
 const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
 
 /// A queue and its turn among the others.
@@ -21,15 +21,16 @@ pub(super) struct Slot {
     pub(super) queue: EndpointQueue,
     pub(super) org: OrgId,
     pub(super) partition: u16,
-    /// Tells this queue from an earlier one of the same endpoint, whose attempts may still end.
+    /// Distinguishes this queue from an earlier one of the same endpoint, whose attempts may still
+    /// end.
     pub(super) generation: u64,
-    /// Whether the endpoint is being switched off.
+    /// Whether the endpoint is being disabled.
     pub(super) disabling: bool,
     is_ready: bool,
     wake: Option<DateTime<Utc>>,
 }
 
-/// A queue's name that outlives it.
+/// A key of a queue that outlives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueueKey {
     pub(super) webhook: WebhookId,
@@ -39,11 +40,11 @@ pub(super) struct QueueKey {
 /// What a queue wants next.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// An attempt, which now counts as under way, and its permit.
+    /// An attempt, which now counts as in progress, and its permit.
     Attempt(QueueKey, u16, Work, Permit),
     /// More from the log.
     Refill(QueueKey, Gap),
-    /// Deliveries that its owner asked for, from here on.
+    /// Deliveries requested by its owner, from this position on.
     Replay(QueueKey, u16, requests::RequestCursor),
 }
 
@@ -51,13 +52,13 @@ pub(super) enum Action {
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
     slots: HashMap<WebhookId, Slot>,
-    /// Whose slots they are, by partition: a checkpoint looks at its own only.
+    /// Endpoints by partition: a checkpoint looks only at its own.
     members: HashMap<u16, HashSet<WebhookId>>,
     /// Queues that may have something to do.
     ready: RoundRobin,
     wakes: BTreeSet<(DateTime<Utc>, WebhookId)>,
     generations: u64,
-    /// Whether all queues together have too much to try again.
+    /// Whether all queues together have too many retries.
     pub(super) crowded: bool,
 }
 
@@ -105,7 +106,7 @@ impl Scheduler {
         }
     }
 
-    /// The endpoint's queue, to be changed; it is looked at in its turn.
+    /// The endpoint's queue, mutable; it is checked in its turn.
     pub(super) fn touch(&mut self, webhook: &WebhookId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(webhook)?;
         if !slot.is_ready {
@@ -115,7 +116,7 @@ impl Scheduler {
         Some(slot)
     }
 
-    /// The queue of this name, unless another has taken its place.
+    /// The queue with this key, unless it was replaced.
     pub(super) fn touch_exactly(&mut self, key: &QueueKey) -> Option<&mut Slot> {
         self.touch(&key.webhook)
             .filter(|slot| slot.generation == key.generation)
@@ -126,8 +127,8 @@ impl Scheduler {
         self.slots.values().map(|slot| &slot.queue)
     }
 
-    /// What is to be done next; `owns` says whether a partition is surely ours. Queues for whose
-    /// attempts there is no permit keep their turns.
+    /// The next action; `owns` says whether a partition is certainly owned. Queues that get no
+    /// permit for their attempts keep their turns.
     pub(super) fn next(
         &mut self,
         now: DateTime<Utc>,
@@ -183,7 +184,7 @@ impl Scheduler {
             }
             slot.is_ready = false;
             let wake = if owned {
-                // What is due already waits for an attempt to end, which is no matter of time.
+                // What is already due waits for an attempt to end, not for a time.
                 slot.queue.wake(crowded).filter(|wake| *wake > now)
             } else {
                 Some(now + LEASE_AGAIN)
@@ -206,12 +207,12 @@ impl Scheduler {
         }
     }
 
-    /// When the next queue wants to be looked at.
+    /// When the next queue needs to be checked.
     pub(super) fn next_wake(&self) -> Option<DateTime<Utc>> {
         self.wakes.first().map(|(wake, _)| *wake)
     }
 
-    /// Lets queues whose time has come have their turn.
+    /// Makes queues ready whose time has come.
     pub(super) fn wake(&mut self, now: DateTime<Utc>) {
         while let Some((wake, webhook)) = self.wakes.first().cloned() {
             if wake > now {
@@ -222,7 +223,7 @@ impl Scheduler {
         }
     }
 
-    /// How far those of a partition's endpoints have come that have something open or fail.
+    /// The checkpoints of a partition's endpoints that have something open or fail.
     pub(super) fn checkpoints(&self, partition: u16) -> BTreeMap<WebhookId, EndpointCheckpoint> {
         let mut queues = BTreeMap::new();
         for (webhook, slot) in self.slots_of(partition) {
@@ -238,8 +239,7 @@ impl Scheduler {
         queues
     }
 
-    /// The places in the deliveries' log that tell of a partition's deliveries still to be tried
-    /// again.
+    /// The sequences in the deliveries' log of a partition's deliveries still to be retried.
     pub(super) fn open_records(&self, partition: u16) -> impl Iterator<Item = u64> {
         let slots = self.slots_of(partition);
         slots.flat_map(|(_, slot)| slot.queue.open_records())

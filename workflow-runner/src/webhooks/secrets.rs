@@ -1,4 +1,4 @@
-//! An endpoint's signing secrets: the newest, and those before it that still sign along.
+//! An endpoint's signing secrets: the newest, and earlier ones that still sign too.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use tokio::sync::OnceCell;
 
 use super::signature::SigningKey;
 
-/// Secrets that sign at most, so that the header stays short however often it is rotated.
+/// Maximum number of signing secrets, so that the header stays short however often they are
+/// rotated.
 const MOST: usize = 10;
 
 /// One secret.
 #[derive(Clone, Debug)]
 pub(super) struct Secret {
     pub(super) sealed: Sealed,
-    /// What signs, once it was unsealed.
+    /// The signing key, once it was unsealed.
     pub(super) key: Arc<OnceCell<SigningKey>>,
-    /// Until when it signs, where another has taken its place.
+    /// Until when it signs, if it was replaced.
     until: Option<DateTime<Utc>>,
 }
 
-/// All that sign, newest first.
+/// All secrets in force, newest first.
 #[derive(Clone, Debug)]
 pub(super) struct Secrets(Vec<Secret>);
 
@@ -30,7 +31,7 @@ impl Secrets {
         Self(vec![Secret::new(sealed)])
     }
 
-    /// Puts another first; the one before signs along until `previous_until`.
+    /// Adds a newest secret; the previous one keeps signing until `previous_until`.
     pub(super) fn rotate(&mut self, sealed: Sealed, previous_until: DateTime<Utc>) {
         if let Some(newest) = self.0.first_mut() {
             newest.until = Some(previous_until);
@@ -39,7 +40,7 @@ impl Secrets {
         self.0.truncate(MOST);
     }
 
-    /// Those that sign now.
+    /// The secrets in force at `now`.
     pub(super) fn in_force(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Secret> {
         let in_force = move |secret: &&Secret| secret.until.is_none_or(|until| now < until);
         self.0.iter().filter(in_force)

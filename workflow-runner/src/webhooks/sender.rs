@@ -1,4 +1,4 @@
-//! Carries one event to one endpoint and records what came of it.
+//! Delivers one event to one endpoint and records the outcome.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,14 +29,14 @@ use crate::people::People;
 use crate::retry::retry_while;
 use crate::targets::{self, Targets};
 
-/// How much of an answer is read, so that its connection can be used again; less is kept.
+/// Number of bytes of a response that are read, so that its connection can be reused; less is kept.
 const READ_BYTES: usize = 64 * 1024;
 
-/// An event that nobody tried to deliver for so long is no news any more, and lies near the end
-/// of what the deliveries' log remembers: better never than twice.
+/// An event with no attempt for this long is outdated, and close to the end of what the deliveries'
+/// log retains: better dropped than delivered twice.
 pub(super) const TOO_OLD: TimeDelta = TimeDelta::days(7);
 
-/// What every attempt needs.
+/// Dependencies of every attempt.
 pub(super) struct Sender {
     pub(super) log: EventLog,
     pub(super) feed: Feed,
@@ -47,35 +47,34 @@ pub(super) struct Sender {
     pub(super) timeout: Duration,
 }
 
-/// One attempt.
+/// One attempt to make.
 pub(super) struct Job {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) work: Work,
-    /// The event, where it is at hand.
+    /// The event, if it is cached.
     pub(super) payload: Option<Arc<Payload>>,
     /// Held until the request has ended.
     pub(super) permit: Permit,
 }
 
-/// How an attempt is getting on; each job says both, in this order.
+/// Progress of an attempt; each job reports both, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Progress {
     /// The endpoint is free for another request.
     Answered(Verdict),
-    /// The log knows what came of it.
+    /// The outcome is recorded in the log.
     Recorded {
-        /// What is left to do.
+        /// The next attempt, if there is one.
         retry: Option<Retry>,
-        /// Where the record stands, where this attempt made one.
+        /// The sequence of the record, if this attempt wrote one.
         recorded: Option<u64>,
-        /// Whether the receiver wants nothing ever again.
+        /// Whether the receiver asked to get nothing any more.
         gone: bool,
     },
 }
 
 impl Sender {
-    /// Makes an attempt. While the log does not answer it is waited for, so that no outcome is
-    /// ever lost.
+    /// Makes an attempt. Waits while the log does not answer, so that no outcome is ever lost.
     pub(super) async fn deliver(&self, job: Job, tell: impl Fn(Progress)) {
         let nothing_sent = || {
             tell(Progress::Answered(Verdict::NotSent));
@@ -149,7 +148,7 @@ impl Sender {
         });
     }
 
-    /// Which attempt of its round the next one is: being asked for begins a round.
+    /// The number of the next attempt in its round; a replay request begins a round.
     async fn place_in_round(&self, stream: &StreamId) -> u32 {
         let events = retry_while(|| self.log.load(stream), ReadError::passes);
         let is_attempt = |event: &&Recorded| matches!(event.event, Event::DeliveryAttempted(_));
@@ -163,8 +162,8 @@ impl Sender {
         u32::try_from(before).map_or(u32::MAX, |before| before + 1)
     }
 
-    /// The event as it is sent; `None` where it was erased, cannot be read, or is not for the
-    /// organization any more.
+    /// The event's payload; `None` if it was erased, cannot be read, or may no longer be sent to
+    /// the organization.
     async fn payload(&self, job: &Job) -> Option<Arc<Payload>> {
         if let Some(payload) = &job.payload {
             return Some(payload.clone());
@@ -257,7 +256,7 @@ impl Sender {
         let status = answer.status().as_u16();
         traces::note("http.response.status_code", i64::from(status));
         let retry_after = asked_wait(answer.headers(), now);
-        // The status is what counts, even where the rest of the answer does not come.
+        // The status is what counts, even if the rest of the response does not arrive.
         let body = targets::read_body(answer, READ_BYTES).await;
         Ok(Response {
             status,
@@ -274,7 +273,7 @@ impl Sender {
         }
     }
 
-    /// What `sign` makes of each secret that signs now, newest first.
+    /// The result of `sign` for each secret in force, newest first.
     async fn signatures(
         &self,
         endpoint: &Endpoint,
@@ -307,7 +306,7 @@ impl Sender {
         secret.key.get_or_try_init(unseal).await
     }
 
-    /// Appends what came of an attempt; answers with what is left to do, and where it stands.
+    /// Appends the outcome of an attempt; returns the next attempt and the sequence of the record.
     async fn record(
         &self,
         stream: StreamId,
@@ -328,7 +327,7 @@ impl Sender {
                 let sequence = position.sequence();
                 (retry(attempted, sequence), Some(sequence))
             }
-            // Another process had the queue meanwhile and tried as well: its record counts.
+            // Another process owned the queue meanwhile and tried as well: its record counts.
             (Err(AppendError::Conflict), _) => (self.left_to_do(&stream).await, None),
             (outcome, _) => {
                 tracing::error!(?outcome, %stream, "A delivery attempt cannot be recorded");
@@ -337,7 +336,7 @@ impl Sender {
         }
     }
 
-    /// What is left to do for a delivery, as the log says.
+    /// The next attempt of a delivery according to the log.
     async fn left_to_do(&self, stream: &StreamId) -> Option<Retry> {
         let last = retry_while(|| self.log.last(stream), ReadError::passes);
         let recorded = last
@@ -347,7 +346,7 @@ impl Sender {
         pending(&recorded)
     }
 
-    /// Ends a delivery whose last event stands at `recorded` and that is not tried again.
+    /// Ends a delivery whose last event is at `recorded` and that is not retried.
     pub(super) async fn give_up(&self, recorded: u64, reason: &str) {
         let last = retry_while(
             || self.log.get(Log::Deliveries, recorded),

@@ -1,4 +1,4 @@
-//! How webhooks are delivered.
+//! Settings of webhook delivery.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! Signatures as the Standard Webhooks specification has them.
+//! Signatures according to the Standard Webhooks specification.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 
-/// What stands before a signing secret's base64.
+/// Prefix of a signing secret's base64.
 const PREFIX: &str = "whsec_";
 
 /// An endpoint's signing secret, ready to sign.
@@ -17,7 +17,7 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Takes a secret of the form `whsec_<base64>`.
+    /// Parses a secret of the form `whsec_<base64>`.
     pub(super) fn parse(secret: &str) -> Option<Self> {
         let bytes = STANDARD.decode(secret.strip_prefix(PREFIX)?).ok()?;
         Some(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))

@@ -1,4 +1,4 @@
-//! Where a dispatcher's events come from.
+//! Source of a dispatcher's events.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::people::People;
 /// Events taken from a tail at a time.
 const BATCH: usize = 256;
 
-/// Positions, with the organizations that each is for.
+/// Positions, with the organizations that each one is for.
 #[derive(Debug)]
 pub(super) struct Brought {
     pub(super) positions: Vec<(Arc<Recorded>, Vec<OrgId>)>,
-    /// The sequence of the last position, for whomever it is.
+    /// The sequence of the last position, whichever organization it is for.
     pub(super) last_sequence: u64,
-    /// Up to where endpoints' events must be known to judge who wants them.
+    /// Up to where endpoints' events must be known to decide which endpoints want them.
     endpoints_through: u64,
 }
 
-/// Something new for a dispatcher.
+/// New input for a dispatcher.
 pub(super) enum News {
-    /// Events, those of endpoints among them.
+    /// Events, including those of endpoints.
     Events(Batch),
     /// Only events of endpoints.
     Endpoints(Batch),
@@ -34,11 +34,11 @@ pub(super) enum News {
     Positions(Brought),
 }
 
-/// Where a dispatcher's events come from.
+/// Source of a dispatcher's events.
 pub(super) enum Source {
-    /// From the stream of all facts.
+    /// The stream of all facts.
     Events(Follower),
-    /// From the stream of positions, beside which endpoints are followed.
+    /// The stream of positions, alongside which endpoints are followed.
     Locations {
         endpoints: Box<Tail>,
         positions: mpsc::Receiver<Brought>,
@@ -47,7 +47,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Waits for something new. Cancelling the wait loses nothing.
+    /// Waits for new input. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<News, TailError> {
         let (endpoints, positions, waiting) = match self {
             Self::Events(tail) => return tail.next(BATCH).await.map(News::Events),
@@ -72,7 +72,7 @@ impl Source {
     }
 }
 
-/// Brings positions to the dispatcher, once it is known whom they are for.
+/// Sends positions to the dispatcher, once it is known which organizations they are for.
 pub(super) async fn bring(
     mut tail: Follower,
     people: People,
@@ -92,7 +92,7 @@ pub(super) async fn bring(
             endpoints_through: people.read(crate::people::Directory::webhooks_through),
         };
         if to.send(brought).await.is_err() {
-            // The dispatcher is at its end.
+            // The dispatcher has ended.
             std::future::pending::<()>().await;
         }
     }

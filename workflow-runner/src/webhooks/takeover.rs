@@ -1,4 +1,4 @@
-//! Taking partitions over: from another process, or from before a restart.
+//! Taking over partitions: from another process, or from before a restart.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,21 +19,21 @@ use crate::checkpoints::Checkpoints;
 use crate::retry::retry_while;
 
 const BATCH: usize = 1_000;
-/// Deliveries that are asked for at the same time.
+/// Number of deliveries that are queried concurrently.
 const SIDE_BY_SIDE: usize = 32;
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Where the partitions that were taken over stand.
+/// State of the partitions that were taken over.
 #[derive(Debug)]
 pub(super) struct TakenOver {
     pub(super) partitions: Vec<(u16, Option<Checkpoint>)>,
-    /// The last event: what follows it nobody else has tried to deliver.
+    /// The sequence of the last event: no other process has tried to deliver later ones.
     pub(super) events_end: u64,
-    /// The last attempt.
+    /// The sequence of the last attempt.
     pub(super) attempts_end: u64,
 }
 
-/// A delivery that waits to be tried again.
+/// A delivery that waits for a retry.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) webhook: WebhookId,
@@ -42,7 +42,7 @@ pub(super) struct Waiting {
     pub(super) retry: Retry,
 }
 
-/// Reads how far the partitions have come.
+/// Reads the checkpoints of the partitions.
 pub(super) async fn take_over(
     log: &EventLog,
     feed: Feed,
@@ -60,14 +60,14 @@ pub(super) async fn take_over(
 }
 
 async fn end(log: &EventLog, of: Log) -> u64 {
-    // Asking where the end is can only fail for want of an answer.
+    // Querying the end can only fail for lack of a response.
     match retry_while(|| log.end(of), |_: &ReadError| true).await {
         Ok(position) => position.sequence(),
         Err(_) => 0,
     }
 }
 
-/// Deliveries that were found to wait.
+/// Waiting deliveries that were found.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) waiting: Vec<Waiting>,
@@ -75,8 +75,7 @@ pub(super) struct Loaded {
     pub(super) read: usize,
 }
 
-/// Finds the partitions' deliveries that wait to be tried again, as their attempts up to `end`
-/// tell.
+/// Finds the partitions' deliveries that wait for a retry, according to their attempts up to `end`.
 pub(super) async fn load_retries(
     log: &EventLog,
     feed: Feed,
@@ -123,7 +122,7 @@ async fn read_waiting(
             }
         }
     }
-    // Asked for afterwards, they cannot stand further back than what was read tells.
+    // Queried afterwards, they cannot be older than what was just read.
     let lasts = stream::iter(open.named().to_vec()).map(|record| last_event(log, record));
     let mut lasts = lasts.buffer_unordered(SIDE_BY_SIDE);
     while let Some(last) = lasts.next().await {
@@ -138,8 +137,8 @@ async fn read_waiting(
     })
 }
 
-/// The last event of the delivery of which one stands at `record`: an attempt that was under way
-/// when the checkpoint was made may have been recorded since, and before what is read. `None` where
+/// The last event of the delivery that has an event at `record`: an attempt in progress when the
+/// checkpoint was made may have been recorded since, and before the range that is read. `None` if
 /// there is none any more, or none that can be read.
 async fn last_event(log: &EventLog, record: u64) -> Option<Recorded> {
     let read = async || {
@@ -156,7 +155,7 @@ async fn last_event(log: &EventLog, record: u64) -> Option<Recorded> {
     })
 }
 
-/// Notes what an event left to do; later events of a delivery go over earlier ones.
+/// Records what an event leaves to do; later events of a delivery replace earlier ones.
 fn note(
     waiting: &mut HashMap<DeliveryId, Waiting>,
     recorded: &Recorded,

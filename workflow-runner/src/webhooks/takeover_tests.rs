@@ -11,7 +11,7 @@ use super::super::open_records::RECENT;
 use super::*;
 
 const OURS: &str = "ours";
-/// As many at a time as a laden machine stores within the log's patience.
+/// As many at a time as a loaded machine stores before the log's timeout.
 const AT_A_TIME: usize = 250;
 
 async fn log() -> EventLog {
@@ -77,13 +77,13 @@ async fn append(log: &EventLog, event: Event, expected: Expected) -> u64 {
     appended.unwrap().sequence()
 }
 
-/// A delivery of ours that waits; answers where its attempt stands.
+/// Adds a waiting delivery of ours; returns the sequence of its attempt.
 async fn wait(log: &EventLog, delivery: u64) -> u64 {
     let event = attempted(message(OURS, delivery), retrying());
     append(log, event, Expected::Empty).await
 }
 
-/// Deliveries of others that go well.
+/// Adds successful deliveries of others.
 async fn deliver(log: &EventLog, deliveries: Range<u64>) {
     let event = |delivery| attempted(message("theirs", delivery), Outcome::Succeeded);
     let commits: Vec<Commit> = deliveries
@@ -96,12 +96,12 @@ async fn deliver(log: &EventLog, deliveries: Range<u64>) {
     }
 }
 
-/// With places that are named up to one, each by the difference from the one before.
+/// Open records after `after`, with names each given as the difference from the one before.
 fn open(after: u64, named: &[u64]) -> OpenRecords {
     serde_json::from_value(json!({ "after": after, "named": named })).unwrap()
 }
 
-/// What another process finds by what the one before it has noted.
+/// What another process finds from the open records that the previous one saved.
 async fn load(log: &EventLog, open: &OpenRecords) -> Loaded {
     let end = end(log, Log::Deliveries).await;
     let is_ours = |webhook: &WebhookId| webhook.as_str() == OURS;
@@ -110,7 +110,7 @@ async fn load(log: &EventLog, open: &OpenRecords) -> Loaded {
     loaded
 }
 
-/// Which deliveries wait, and where their last attempts stand.
+/// The waiting deliveries, with the sequences of their last attempts.
 fn places(loaded: &Loaded) -> Vec<(u64, u64)> {
     let waiting = loaded.waiting.iter();
     waiting
@@ -155,7 +155,7 @@ async fn a_delivery_that_is_named_stands_where_its_last_event_says() {
         attempts: 2,
     });
     let queued = append(&log, queued, Expected::At(failed)).await;
-    // The last one names what is not there.
+    // The last one names a record that does not exist.
     let all_named = open(99, &[1, 1, 1, 1, 90]);
     assert_eq!(records, [1, 2, 3, 4]);
     let loaded = load(&log, &all_named).await;

@@ -1,4 +1,4 @@
-//! What the dispatcher has others do, and how it hears of it.
+//! Tasks spawned by the dispatcher, and their reports to it.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -28,28 +28,28 @@ use super::{refill, takeover};
 use crate::checkpoints::Checkpoints;
 use crate::leases::{LeaseGuard, Round, partition_of};
 
-/// Refills that read the log at the same time; organizations share them.
+/// Number of refills that read the log at the same time; organizations share them.
 const REFILLS: usize = 8;
 const REFILL_AGAIN: Duration = Duration::from_millis(500);
-/// Deliveries of one endpoint that are ended at the same time.
+/// Number of deliveries of one endpoint that are ended at the same time.
 const GIVING_UP: usize = 64;
 
-/// What tasks tell the dispatcher.
+/// A report to the dispatcher.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// An attempt to deliver the event of this sequence gets on.
+    /// Progress of an attempt to deliver the event of this sequence.
     Progress(QueueKey, u64, Progress),
     /// A queue's wanted events were read from the log, or could not be.
     Refilled(QueueKey, Option<refill::Found>),
-    /// An endpoint's requests were carried on, or could not be.
+    /// An endpoint's requests were continued, or could not be.
     Replayed(QueueKey, Option<Replayed>),
     /// The checkpoints of a round were read.
     TakenOver(Round, TakenOver),
-    /// The deliveries that wait to be tried again were read for a round.
+    /// The deliveries that wait for a retry were read for a round.
     RetriesLoaded(Round, Vec<Waiting>),
-    /// Deliveries of a queue that is gone were ended.
+    /// Deliveries of a removed queue were ended.
     GaveUp(u64),
-    /// Where the deliveries' log ended.
+    /// The end of the deliveries' log.
     AttemptsEnd(u64),
 }
 
@@ -68,9 +68,9 @@ impl Drop for Tasks {
 }
 
 impl Tasks {
-    /// Tasks, and where they report.
+    /// Creates the tasks and the receiver of their reports.
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Report>) {
-        // Not bounded here: each task reports a few times, and how many run is bounded.
+        // Unbounded: each task reports a few times, and the number of running tasks is bounded.
         let (tell, reports) = mpsc::unbounded_channel();
         let tasks = Self {
             tell,
@@ -88,13 +88,13 @@ impl Tasks {
         });
     }
 
-    /// Waits until all have ended; none may be started any more.
+    /// Waits until all have ended; no more may be started.
     pub(super) async fn ended(running: TaskTracker) {
         running.close();
         running.wait().await;
     }
 
-    /// What is running.
+    /// The running tasks.
     pub(super) fn running(&self) -> TaskTracker {
         self.running.clone()
     }
@@ -136,7 +136,7 @@ impl Tasks {
         });
     }
 
-    /// Carries on with what an endpoint's owner asked for.
+    /// Continues with the requests of an endpoint's owner.
     pub(super) fn replay(&self, replayer: Replayer, key: QueueKey, guard: Option<LeaseGuard>) {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
@@ -165,7 +165,7 @@ impl Tasks {
         });
     }
 
-    /// Reads which deliveries of these partitions wait to be tried again.
+    /// Reads which deliveries of these partitions wait for a retry.
     pub(super) fn load_retries(
         &self,
         (log, feed): (EventLog, Feed),
@@ -184,7 +184,7 @@ impl Tasks {
         });
     }
 
-    /// Finds out where the deliveries' log ends; where it does not answer, another time.
+    /// Queries the end of the deliveries' log; a failure is left to the next query.
     pub(super) fn look_for_end(&self, log: &EventLog) {
         let (log, tell) = (log.clone(), self.tell.clone());
         self.spawn(async move {
@@ -194,7 +194,7 @@ impl Tasks {
         });
     }
 
-    /// Ends deliveries whose last attempts stand at `records`.
+    /// Ends deliveries whose last attempts are at `records`.
     pub(super) fn give_up(&self, sender: &Arc<Sender>, number: u64, records: Vec<u64>) {
         let (sender, tell) = (sender.clone(), self.tell.clone());
         self.spawn(async move {
@@ -208,6 +208,6 @@ impl Tasks {
 }
 
 fn report(tell: &mpsc::UnboundedSender<Report>, report: Report) {
-    // Nobody listens any more only when all is over.
+    // The receiver is gone only once everything has ended.
     let _ = tell.send(report);
 }

@@ -1,4 +1,4 @@
-//! What an attempt is in the trace that its event belongs to.
+//! An attempt's place in the trace of its event.
 
 use schemas::Traceparent;
 use schemas::delivery::Message;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::payload::Payload;
 
-/// The span of an attempt, which follows from what led to the event.
+/// The span of an attempt, which follows from the cause of the event.
 pub(super) fn span_of(payload: &Payload, message: &Message) -> Span {
     let trace = payload.context.traceparent.as_ref();
     let span = traces::follow("delivery attempt", SpanKind::Client, trace);
@@ -18,8 +18,8 @@ pub(super) fn span_of(payload: &Payload, message: &Message) -> Span {
     span
 }
 
-/// The trace that the receiver goes on with: under the attempt's span, or where that is not
-/// recorded, under one of the attempt's own all the same.
+/// The trace context for the receiver: with the attempt's span, or, if that is not recorded, with
+/// an unrecorded span id of the attempt's own.
 pub(super) fn sent_on(span: &Span, payload: &Payload, attempt_id: Uuid) -> Option<Traceparent> {
     let (_, of_attempt) = attempt_id.as_u64_pair();
     let unrecorded = || {

@@ -1,22 +1,22 @@
-//! What a queue has done, and what it is told of it.
+//! The work of a queue, and the results reported to it.
 
 use chrono::{DateTime, Utc};
 
-/// Bounds of a queue.
+/// Limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Requests under way.
+    /// Requests in progress.
     pub(super) concurrency: usize,
-    /// Deliveries that wait to be tried again before new ones are held back.
+    /// Deliveries that wait for a retry before new ones are held back.
     pub(super) pending: usize,
 }
 
 /// What is known of a delivery before an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prior {
-    /// Nobody has tried.
+    /// It was not tried.
     New,
-    /// It was tried, and the last attempt stands at this sequence of the deliveries' log.
+    /// It was tried, and the last attempt is at this sequence of the deliveries' log.
     Attempted { attempts: u32, recorded: u64 },
 }
 
@@ -28,14 +28,14 @@ pub(super) struct Work {
     pub(super) prior: Prior,
 }
 
-/// How an endpoint took an attempt.
+/// How an endpoint responded to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As it should.
+    /// Success.
     Well,
-    /// Badly, but quickly.
+    /// A failure, but a quick one.
     Badly,
-    /// So that it had better get less at once: late, not at all, or saying that it is too much.
+    /// It is overloaded: late, no response, or it said so. It should get fewer requests at once.
     Overwhelmed,
     /// Nothing was sent to it.
     NotSent,
@@ -44,20 +44,20 @@ pub(super) enum Verdict {
 /// Wanted events read from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refill {
-    /// The sequences of those that nobody has tried to deliver, in order.
+    /// The sequences of those without an attempt, in order.
     pub(super) untried: Vec<u64>,
-    /// Those that wait to be tried again.
+    /// Those that wait for a retry.
     pub(super) waiting: Vec<(u64, Retry)>,
-    /// The sequence up to which this is all.
+    /// The sequence up to which this is complete.
     pub(super) through: u64,
-    /// Whether the log had nothing more of the organization.
+    /// Whether the log had nothing more for the organization.
     pub(super) complete: bool,
-    /// How far the log was known before it was read.
+    /// The position up to which the log was known before it was read.
     pub(super) head_before: u64,
 }
 
 impl Refill {
-    /// Nothing yet of what follows the sequence `after`.
+    /// An empty refill of the events after the sequence `after`.
     pub(super) fn empty(after: u64, head_before: u64) -> Self {
         Self {
             untried: Vec::new(),
@@ -69,7 +69,7 @@ impl Refill {
     }
 }
 
-/// What a queue lacks: the events that follow a sequence.
+/// The events missing from a queue: those after a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) after: u64,
@@ -77,12 +77,12 @@ pub(super) struct Gap {
     pub(super) unsure_through: u64,
 }
 
-/// A delivery that waits to be tried again.
+/// A delivery that waits for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Retry {
     pub(super) due: DateTime<Utc>,
     /// Attempts made.
     pub(super) attempts: u32,
-    /// Where the last of them stands in the deliveries' log.
+    /// The sequence of the last of them in the deliveries' log.
     pub(super) recorded: u64,
 }

@@ -1,4 +1,4 @@
-//! Persons and circles as they were noted, for a start that does not read all of the log.
+//! Checkpoints of persons and circles, for a start that does not read the whole log.
 
 use domain::circles::Circles;
 use event_log::{EventLog, Fold, FoldCheckpoint};
@@ -33,7 +33,7 @@ async fn a_start_goes_on_from_what_was_noted() {
     let bob = world.person(&access, "Bob").await;
     world.circle(&[&ada, &bob]).await;
     let end = world.log.end(Log::Events).await.unwrap().sequence();
-    // Nobody would fold this of the log.
+    // Folding the log would not give this state.
     let write = checkpoint(&world.log).await;
     let write = write.write(move |encoder| encoder.encode(end, &Circles::default()));
     write.await;

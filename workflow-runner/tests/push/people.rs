@@ -54,7 +54,7 @@ impl World {
         self.log.vault().seal(&binding, text).await.unwrap()
     }
 
-    /// Appends behind whatever the aggregate's last event is.
+    /// Appends after the aggregate's last event.
     pub(crate) async fn tell(&self, stream: &StreamId, event: Event) -> Position {
         let last = self.log.last(stream).await.unwrap();
         let seen = last.map_or(0, |last| last.sequence);
@@ -97,7 +97,7 @@ impl World {
             .await;
     }
 
-    /// A person's circle with these members, the first of whom made it.
+    /// A person's circle with these members, the first of whom created it.
     pub(crate) async fn circle(&self, members: &[&Person]) -> Circle {
         let owner = CircleOwner::Account(members[0].id);
         let org = OrgId::from(SYSTEM_ORG);
@@ -147,7 +147,7 @@ impl World {
             .await;
     }
 
-    /// Has a circle watch a place of 100 m around this latitude.
+    /// Adds a place of 100 m around this latitude to a circle.
     pub(crate) async fn place(&self, circle: &Circle, by: &Person, lat: f64) -> StreamOf {
         let place_id = schemas::PlaceId::from(Uuid::new_v4());
         let place = json!({"name": "School", "lat": lat, "lng": 13.4, "radius_m": 100.0});
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// A fix of now.
+    /// A fix at the current time.
     pub(crate) async fn fix(&self, person: &Person, lat: f64, place_name: &str) -> Position {
         self.fix_at(person, Utc::now(), lat, place_name).await
     }
@@ -192,7 +192,7 @@ impl World {
             .await
     }
 
-    /// A call for help, as it stands in the part of the log of persons.
+    /// A call for help, in the persons' part of the log.
     pub(crate) async fn sos(&self, person: &Person, audience: &[&Person]) -> Position {
         let personal = json!({"lat": 1.5, "lng": 2.5, "message": "help"});
         let sos_id = schemas::SosId::from(Uuid::new_v4());
@@ -266,7 +266,7 @@ impl World {
     }
 }
 
-/// Where a place's crossings stand.
+/// The stream of a place's crossings.
 pub(crate) struct StreamOf {
     org: OrgId,
     place_id: schemas::PlaceId,

@@ -1,4 +1,4 @@
-//! Crossings of places: each told once, whoever watches and whoever dies.
+//! Crossings of places: each is reported once, whoever watches and whichever process dies.
 
 use std::time::Duration;
 
@@ -53,14 +53,14 @@ impl Process {
         self.ended.await.unwrap();
     }
 
-    /// Ends it without giving anything up.
+    /// Ends it without giving up its leases.
     fn kill(self) {
         self.ended.abort();
     }
 }
 
 impl World {
-    /// What was told of a person at a place.
+    /// The crossings recorded for a person at a place.
     async fn crossings(&self, place: &StreamOf, person: &Person) -> Vec<&'static str> {
         let events = self.events_of(&place.person(person)).await;
         let way = |event: &Event| match event {
@@ -80,7 +80,7 @@ impl World {
     }
 }
 
-/// A person in a circle who has entered its place, as a process told that has ended since.
+/// A person in a circle who has entered its place, as recorded by a process that has ended since.
 async fn told_and_gone(world: &World) -> (Person, Circle, StreamOf) {
     let access = world.access().await;
     let ben = world.person(&access, "Ben").await;
@@ -114,14 +114,14 @@ async fn each_crossing_is_told_once_by_however_many() {
             world.fix(person, 10.0 + metres * METRE, "on the way").await;
         }
         if metres > 100.0 && metres < 110.0 {
-            // One dies on the way.
+            // One process dies on the way.
             processes.pop().unwrap().kill();
         }
     }
     for (person, place) in &everybody {
         world.told(place, person, &["entered", "left"]).await;
     }
-    // A place's name is for the person who crossed to keep.
+    // The person who crossed keeps the place's name.
     let (person, place) = &everybody[0];
     let last = world
         .log
@@ -194,7 +194,7 @@ async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
     let (ben, circle, place) = told_and_gone(&world).await;
     world.leave(&circle, &ben).await;
     world.join(&circle, &ben).await;
-    // Whoever takes over may begin at an older place.
+    // A process that takes over may start at an older position.
     let name = CheckpointBucket::Runner.name();
     let noted = world.log.bucket(name, None).await.unwrap();
     let keys: Vec<String> = noted.keys().await.unwrap().try_collect().await.unwrap();

@@ -1,6 +1,6 @@
-//! A log of a test's own on the server that `NATS_URL` names, with keys and events in it.
+//! A log of the test's own on the server in `NATS_URL`, with keys and events in it.
 //!
-//! There is no Postgres: everything here must work without.
+//! There is no Postgres: everything here must work without it.
 
 use std::env;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// Far longer than anything takes; only a failing test waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at what is waited for, which needs the processors more than whoever waits.
+/// Interval between two polls: the code that is waited for needs the processors more.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct World {
@@ -37,13 +37,13 @@ impl World {
         Self::by(&nats_url(), prefix).await
     }
 
-    /// A log to which everything takes so long, and back.
+    /// A log with this latency in each direction.
     pub(crate) async fn far_away(way: Duration) -> Self {
         let far_away = local_servers::far_away(&nats_url(), way).unwrap();
         Self::by(&far_away, &unused_prefix()).await
     }
 
-    /// A log whose processes note after so many events what they know of persons.
+    /// A log whose processes save a checkpoint of persons after this many events.
     pub(crate) async fn noting(fold_events: u64) -> Self {
         Self::with(LogSettings {
             fold_events,
@@ -96,7 +96,7 @@ impl World {
             .unwrap()
     }
 
-    /// Makes a key and gives back what its owner holds.
+    /// Creates a key and returns what its owner holds.
     pub(crate) async fn key(&self, scopes: &[&str], expires_at: Option<DateTime<Utc>>) -> Key {
         let secret = ApiKey::generate().unwrap();
         let id = KeyId::from(Uuid::new_v4());
@@ -127,7 +127,7 @@ impl World {
             .await;
     }
 
-    /// Appends one event behind the sequence `seen` of its aggregate (0: the first).
+    /// Appends one event after the sequence `seen` of its aggregate (0: the first).
     pub(crate) async fn append(&self, stream: &StreamId, seen: u64, event: Event) -> Position {
         let write = write(stream, seen, vec![event]);
         self.log.commit(write.into()).await.unwrap()
@@ -160,7 +160,7 @@ impl World {
         });
         let commits: Vec<Commit> = commits.collect();
         let mut last = 0;
-        // As many at a time as a laden machine stores within the log's patience.
+        // As many at a time as a loaded machine stores before the log's timeout.
         for some in commits.chunks(250) {
             for position in self.log.commit_each(some.to_vec()).await {
                 last = last.max(position.unwrap().sequence());
@@ -169,7 +169,7 @@ impl World {
         last
     }
 
-    /// Makes a webhook endpoint; gives back its id and secret.
+    /// Creates a webhook endpoint; returns its id and secret.
     pub(crate) async fn webhook(&self, url: &str, events: &[&str]) -> Hook {
         use base64::Engine as _;
         let id = Uuid::new_v4().to_string();

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::receiver::{Answer, Receiver};
 use crate::world::{World, http, is_end, notify, trigger, workflow};
 
-/// Retries a run as the API does.
+/// Retries a run like the API does.
 async fn retry(world: &World, run: &RunId) {
     let events = world.events(run).await;
     let retried = Event::RunRetried(run::Retried {
@@ -45,7 +45,7 @@ async fn a_retried_run_goes_on_from_what_failed() {
     assert!(matches!(world.ended(&run).await, Event::RunFailed(_)));
     assert_eq!(receiver.received().len(), 3);
     retry(&world, &run).await;
-    // The attempts count anew, and so it fails after as many.
+    // The attempts are counted from the start again, so it fails after as many.
     receiver.wait_for(6).await;
     assert!(matches!(
         world.until(&run, "the end", is_end).await,
@@ -60,7 +60,7 @@ async fn a_retried_run_goes_on_from_what_failed() {
         .await;
     assert!(is_end(&end));
     let names = world.names(&run).await;
-    // What had succeeded was not done again.
+    // Succeeded steps were not repeated.
     assert_eq!(count(&names, "custom.told"), 2);
     assert_eq!(count(&names, "retried"), 2);
     let attempts: Vec<u32> = world
@@ -108,7 +108,7 @@ async fn a_run_that_was_retried_while_nobody_ran_goes_on_with_the_next_runner() 
     receiver.usually(Answer::status(200));
     retry(&world, &run).await;
     let runner = world.runner().await;
-    // Also if the one that takes it up dies.
+    // Also if the runner that continues it dies.
     runner.kill().await;
     let _runner = world.runner().await;
     world
@@ -118,8 +118,8 @@ async fn a_run_that_was_retried_while_nobody_ran_goes_on_with_the_next_runner() 
         .await;
 }
 
-/// Whoever begins a run finds that it was called off and retried meanwhile, and goes on; that it was
-/// called off may be heard only then.
+/// A runner that begins a run finds that it was cancelled and retried meanwhile, and continues it;
+/// it may only learn of the cancellation then.
 #[tokio::test]
 async fn a_run_that_was_called_off_and_retried_while_it_was_begun_goes_on() {
     const WANTED: usize = 60;

@@ -1,4 +1,4 @@
-//! What one cause may lead to, whatever is killed and when.
+//! Limits of what one cause may lead to, whatever is killed and when.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn bounded() -> RunSettings {
     }
 }
 
-/// A workflow whose runs say three times what sets it off.
+/// A workflow whose runs emit the event that triggers it three times.
 fn bomb() -> Value {
     let tell = |id: &str| notify(id, &json!({}));
     let on = json!({ "id": "start", "type": "TRIGGER", "on": { "event": "custom.told" } });
@@ -37,7 +37,7 @@ async fn told(world: &World) -> Vec<NotTriggered> {
     told.collect()
 }
 
-/// The same, once there are some: they are told beside what else is judged.
+/// The same, once there are some: they are reported concurrently with further judging.
 async fn until_told(world: &World) -> Vec<NotTriggered> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -85,7 +85,7 @@ async fn runs_that_set_each_other_off_are_counted_once_whatever_is_killed_and_wh
     let _runner = world.runner_with(bounded()).await;
     let all = usize::try_from(BUDGET).unwrap() + 1;
     all_ended(&world, all).await;
-    // What the last of them said is judged behind this.
+    // The events of the last of them are judged before this one.
     world
         .save(
             "after",
@@ -105,7 +105,7 @@ async fn runs_that_set_each_other_off_are_counted_once_whatever_is_killed_and_wh
         .collect();
     counted.sort_unstable();
     assert_eq!(counted, (1..=BUDGET).collect::<Vec<_>>());
-    // Some of them may have come to the last hop before.
+    // Some of them may have reached the last hop before.
     let (runs, hops): (Vec<_>, Vec<_>) = told(&world)
         .await
         .into_iter()
@@ -131,7 +131,7 @@ async fn what_each_event_from_outside_sets_off_is_not_counted_against_others() {
         ..settings()
     };
     let _runner = world.runner_with(narrow).await;
-    // All of one request, as the lines of an upload are.
+    // All from one request, like the lines of an upload.
     for nth in 0..5 {
         world.lead(&format!("lead-{nth}"), 1).await;
     }

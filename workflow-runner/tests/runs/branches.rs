@@ -190,11 +190,11 @@ async fn two_steps_that_write_one_record_both_do() {
     assert_eq!(contact(&world, "c-1").await.len(), 2);
 }
 
-/// Kills the runner at moments that do not ask what it is doing.
+/// Kills the runner at arbitrary moments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_are_written_once_and_delays_end_whatever_is_killed_and_when() {
     let world = World::new().await;
-    // Each run writes a value of its own, so that a second write would show.
+    // Each run writes its own value, so that a second write would show.
     let data = json!({ "firstName": "{{ run.id }}" });
     let steps = [
         trigger(),

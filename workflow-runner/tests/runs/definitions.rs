@@ -1,4 +1,4 @@
-//! Workflows in few words.
+//! Short builders of workflows.
 
 use serde_json::{Map, Value};
 

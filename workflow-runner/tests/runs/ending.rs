@@ -1,4 +1,4 @@
-//! Every run ends, and says why.
+//! Every run ends, with a reason.
 
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ async fn a_run_that_this_version_cannot_read_waits_for_one_that_can() {
         .await;
     let unknown = published.unwrap().await.unwrap();
 
-    // Others are carried on beside it, and it is not ended.
+    // Other runs continue, and this one is not ended.
     let runner = world.runner().await;
     world.save("other", workflow(&[trigger()])).await;
     for _ in 0..3 {
@@ -188,7 +188,7 @@ async fn a_run_that_this_version_cannot_read_waits_for_one_that_can() {
         matches!(last, Err(ReadError::Undecodable { sequence, .. }) if sequence == unknown.sequence)
     );
 
-    // As if it could be read from now on.
+    // As if it could be read again.
     let stream = context.get_stream(unknown.stream).await.unwrap();
     stream.delete_message(unknown.sequence).await.unwrap();
     let _runner = world.runner().await;
@@ -232,7 +232,7 @@ async fn a_run_is_called_off_over_a_call_and_over_a_wait() {
         .await;
     world.cancel(&waiting).await;
 
-    // Nothing is under way any more, so the end does not have to wait for anything.
+    // Nothing is in progress any more, so the end does not have to wait.
     runner.stop().await;
     for run in [calling, waiting] {
         assert_eq!(world.names(&run).await.last().unwrap(), "cancelled");

@@ -45,7 +45,7 @@ async fn waits(world: &World, run: &RunId) {
         .await;
 }
 
-/// Which way the wait went, and that it went once.
+/// Returns which way the wait went, and checks that it went once.
 async fn way(world: &World, run: &RunId) -> Way {
     let end = world.ended(run).await;
     assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}");
@@ -76,7 +76,7 @@ async fn way(world: &World, run: &RunId) -> Way {
 async fn a_wait_ends_with_the_first_event_that_matches() {
     let world = world_that_waits(60.0).await;
     let _runner = world.runner().await;
-    // What was there before does not count.
+    // Earlier events do not count.
     world.lead("mine", 7).await;
     let run = world.trigger("w", json!({ "lead": "mine" })).await;
     waits(&world, &run).await;
@@ -194,7 +194,7 @@ async fn an_event_goes_on_beside_a_call_that_is_under_way() {
     assert_eq!(receiver.received().len(), 1);
 }
 
-/// Kills the runner at moments that do not ask what it is doing, while events come.
+/// Kills the runner at arbitrary moments, while events arrive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_event_is_missed_whatever_is_killed_and_when() {
     let world = world_that_waits(60.0).await;
@@ -210,7 +210,7 @@ async fn no_event_is_missed_whatever_is_killed_and_when() {
         for (run, _) in &new {
             waits(&world, run).await;
         }
-        // Half of them come before the end of the one that knows of them, half behind it.
+        // Half of them arrive before the end of the runner that waits for them, half after it.
         let (before, behind) = new.split_at(4);
         for (_, lead) in before {
             world.lead(lead, 9).await;

@@ -1,4 +1,4 @@
-//! The log goes away and comes back. Each test has a server of its own.
+//! The log becomes unavailable and recovers. Each test has a server of its own.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ async fn start() -> (TemporaryHome, LocalNats) {
     (home, nats)
 }
 
-/// Three servers keep the log, and the one that the runner reads from has heard of nothing new.
+/// Three servers keep the log, and the one that the runner reads from has not received the latest
+/// events.
 #[tokio::test]
 async fn a_run_that_the_nearest_copy_lacks_is_carried_on() {
     let (_home, nats) = start().await;
@@ -31,7 +32,7 @@ async fn a_run_that_the_nearest_copy_lacks_is_carried_on() {
     let before = trigger_some(&world, 1).await;
     assert_whole(&world, &before).await;
     copy.hold_back(Answers::Reads).await.unwrap();
-    // It is read again once its step may be tried again.
+    // It is read again once its step may be retried.
     receiver.then(Answer::status(503).with("retry-after", "1"));
     let runs = trigger_some(&world, 1).await;
     for run in &runs {
@@ -39,7 +40,7 @@ async fn a_run_that_the_nearest_copy_lacks_is_carried_on() {
     }
 }
 
-/// Triggers as many as get through.
+/// Triggers runs; returns those that were accepted.
 async fn trigger_some(world: &World, count: usize) -> Vec<RunId> {
     let mut runs = Vec::new();
     for _ in 0..count {
@@ -83,7 +84,7 @@ async fn a_log_that_stands_still_costs_the_leases_and_nothing_else() {
     assert_whole(&world, &runs).await;
 }
 
-/// A call's answer is taken when it comes, though nothing can be written meanwhile.
+/// A call's response is taken when it arrives, though nothing can be written meanwhile.
 #[tokio::test]
 async fn a_log_that_stands_still_does_not_make_an_answer_late() {
     let (_home, nats) = start().await;

@@ -31,7 +31,7 @@ fn count(events: &[Recorded], counts: impl Fn(&Event) -> bool) -> usize {
         .count()
 }
 
-/// Each run was started once, told once, ended once, and behind its end there is nothing.
+/// Each run was started once, reported once, ended once, and nothing comes after its end.
 pub(crate) async fn assert_whole(world: &World, runs: &[RunId]) {
     for run in runs {
         let end = world.ended(run).await;
@@ -58,7 +58,7 @@ async fn runs_triggered_without_a_runner_wait_for_one() {
     assert_eq!(receiver.received().len(), 50);
 }
 
-/// More than is kept of what the log brought: the rest is read when it is its turn.
+/// More than is kept of what the log delivered: the rest is read in its turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_wait_for_a_runner_however_much_they_carry() {
     let world = World::new().await;
@@ -85,7 +85,7 @@ async fn runs_wait_for_a_runner_however_much_they_carry() {
 async fn two_runners_share_the_runs_and_do_each_once() {
     let receiver = Receiver::start().await;
     let world = world_with_three_steps(&receiver).await;
-    // Long enough that no lease runs out over a busy machine: then a call may be repeated.
+    // Long enough that no lease expires on a busy machine, after which a call may be repeated.
     let settings = || RunSettings {
         lease: Duration::from_secs(6),
         ..settings()
@@ -115,7 +115,7 @@ async fn the_runs_of_a_dead_runner_pass_to_the_living() {
     assert_whole(&world, &runs).await;
 }
 
-/// Kills the runner again and again at moments that do not ask what it is doing.
+/// Kills the runner repeatedly at arbitrary moments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_run_ends_whatever_is_killed_and_when() {
     let receiver = Receiver::start().await;
@@ -125,7 +125,7 @@ async fn every_run_ends_whatever_is_killed_and_when() {
     for round in 0..8_u64 {
         let runner: Runner = world.runner().await;
         runs.extend(world.trigger_many("w", 25).await);
-        // Spread over the moments of a run's life.
+        // Spread over the stages of a run.
         let moment = Duration::from_millis(40 + round * round * 37 % 700);
         tokio::time::sleep(moment).await;
         runner.kill().await;
@@ -133,7 +133,7 @@ async fn every_run_ends_whatever_is_killed_and_when() {
     let _runner = world.runner().await;
     assert_whole(&world, &runs).await;
 
-    // A call is repeated only where its outcome was not recorded, and under the same key.
+    // A call is repeated only if its outcome was not recorded, and under the same key.
     let mut calls: HashMap<String, usize> = HashMap::new();
     for received in receiver.received() {
         *calls
@@ -170,7 +170,7 @@ async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
     let receiver = Receiver::start().await;
     let world = world_with_three_steps(&receiver).await;
     let runner = world.runner().await;
-    // Another test of the process may have chosen the provider already: it is the same one.
+    // Another test of the process may have installed the provider already: it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = service::listen(([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = format!("http://{}/readyz", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! A real HTTP server that notes what it gets and answers as it is told.
+//! A real HTTP server that records its requests and answers as configured.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) path: String,
@@ -28,7 +28,7 @@ impl Received {
     }
 }
 
-/// What goes out.
+/// A response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -102,12 +102,12 @@ impl Receiver {
         format!("{}{path}", self.address)
     }
 
-    /// Answers so once, after what was told before.
+    /// Gives this response once, after those set before.
     pub(crate) fn then(&self, answer: Answer) {
         self.desk.answers.lock().unwrap().push_back(answer);
     }
 
-    /// Answers so whenever nothing else was told.
+    /// Gives this response whenever no other one is set.
     pub(crate) fn usually(&self, answer: Answer) {
         *self.desk.usual.lock().unwrap() = Some(answer);
     }

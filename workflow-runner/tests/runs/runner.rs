@@ -1,4 +1,4 @@
-//! Runners, each as one process has it.
+//! Runners, each like one process.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use workflow_runner::targets::{TargetSettings, Targets};
 
 use crate::world::{LOOK, World, settings};
 
-/// A runner as one process has it.
+/// A runner like that of one process.
 pub(crate) struct Runner {
     task: JoinHandle<()>,
     shutdown: CancellationToken,
@@ -29,7 +29,7 @@ impl Runner {
         Self::begin(log, settings, allow_private, true).await
     }
 
-    /// One that judges no events.
+    /// A runner that judges no events.
     pub(crate) async fn without_triggers(world: &World) -> Self {
         Self::begin(world.another_log().await, settings(), true, false).await
     }
@@ -46,8 +46,8 @@ impl Runner {
         let judged = readiness.clone();
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
-        // What the whole runner begins with, and does not begin again: a test that takes the log away
-        // does so once this stands.
+        // The whole runner starts with these once, and does not retry them: a test that takes the
+        // log away does so once they are ready.
         let (people, tail) = People::start(&log).await.unwrap();
         let group = Group::join(&log, settings.lease).await.unwrap();
         let task = tokio::spawn(async move {
@@ -89,20 +89,20 @@ impl Runner {
         }
     }
 
-    /// Ends as at a clean shutdown.
+    /// Ends it like a clean shutdown.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         self.task.await.unwrap();
     }
 
-    /// Ends as at a kill -9: nothing is finished, said or given up.
+    /// Ends it like kill -9: nothing is finished, reported or given up.
     pub(crate) async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 }
 
-/// Judges events as one process does.
+/// Judges events like one process does.
 async fn set_off(
     log: &EventLog,
     people: &People,
@@ -126,7 +126,7 @@ async fn set_off(
     .await;
 }
 
-/// As the whole runner does: a part that cannot begin, since the log was away, begins again.
+/// Like the whole runner: a part that cannot start because the log was unavailable is restarted.
 async fn keep_up<F, E>(part: &str, run: impl Fn() -> F)
 where
     F: Future<Output = Result<(), E>>,

@@ -1,4 +1,4 @@
-//! Secrets go out on the wire and nowhere else.
+//! Secrets are sent over the wire and appear nowhere else.
 
 use schemas::{Event, Recorded};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::world::{World, http, notify, trigger, workflow};
 
 const SECRET: &str = "s3cr3t/\"value\" & more";
 
-/// Everything of a run as it stands in the log.
+/// Everything of a run as stored in the log.
 fn written(events: &[Recorded]) -> String {
     let texts = events
         .iter()

@@ -1,4 +1,4 @@
-//! The server past the log.
+//! Access to the server that bypasses the log.
 
 use event_log::LogSettings;
 
@@ -14,7 +14,7 @@ pub(crate) async fn remove_streams(settings: &LogSettings) -> Option<()> {
     Some(())
 }
 
-/// A connection for what no client of the log would do.
+/// A connection for operations that no client of the log would do.
 pub(crate) async fn connect_past_the_log(url: &str) -> Option<async_nats::Client> {
     let url = url::Url::parse(url).ok()?;
     let user = url.username().to_owned();

@@ -1,4 +1,4 @@
-//! Runs that events and the clock begin.
+//! Runs triggered by events and by schedules.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn an_event_sets_off_a_run_with_its_data() {
     assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}");
     let events = world.events(&first.run_id).await;
     assert!(events.iter().all(|event| event.context.hops == 1));
-    // What comes later is judged in the same way, and nothing came of the cold one.
+    // Later events are judged in the same way, and the cold one triggered nothing.
     world.lead("hot", 60).await;
     let runs = world.until_runs("w", 2).await;
     assert_eq!(ids(&runs), ["hot", "hot"]);
@@ -92,7 +92,7 @@ async fn workflows_that_set_each_other_off_end() {
     let _runner = world.runner().await;
     let first = world.trigger("w", json!({ "n": 0 })).await;
     world.ended(&first).await;
-    // The first by itself, and eight that events set off.
+    // The first on its own, and eight triggered by events.
     let runs = world.until_runs("w", 9).await;
     for run in &runs {
         world.ended(&triggered(run).run_id).await;
@@ -118,7 +118,7 @@ async fn the_life_of_its_own_runs_does_not_set_a_workflow_off() {
     world.ended(&first).await;
     let others = world.until_runs("other", 1).await;
     world.ended(&triggered(&others[0]).run_id).await;
-    // The other's runs have set it off in turn, its own have not.
+    // The other workflow's runs have triggered it in turn, its own have not.
     let runs = world.until_runs("own", 2).await;
     let causes = runs[1..].iter().map(|run| run.context.causation_id.clone());
     let own = world.events(&first).await;
@@ -143,8 +143,7 @@ async fn a_filter_that_fails_sets_nothing_off_and_stops_nothing() {
     assert!(world.runs_of("wrong").await.is_empty());
 }
 
-/// Kills the runner again and again at moments that do not ask what it is doing, with another one
-/// beside it half of the time.
+/// Kills the runner repeatedly at arbitrary moments, with another one beside it half of the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_event_sets_off_one_run_whatever_is_killed_and_when() {
     let world = World::new().await;
@@ -225,7 +224,7 @@ async fn one_organizations_flood_does_not_delay_another() {
     assert!(before.count() <= 512, "it waited for the whole flood");
 }
 
-/// Saves a workflow of every minute as if that had been some time ago.
+/// Saves a workflow scheduled for every minute, with a time in the past.
 async fn save_back_then(world: &World, id: &str, at: DateTime<Utc>) {
     let workflow_id = WorkflowId::from(id);
     let definition = workflow(&[on(&json!({ "schedule": "* * * * *" }))]);
@@ -254,7 +253,7 @@ async fn the_last_time_that_was_missed_is_made_up_for_once() {
         due.second() == 0 && began - due < TimeDelta::seconds(70),
         "{due}"
     );
-    // Whoever comes next finds it done.
+    // The next runner finds it done.
     let second = world.runner().await;
     first.kill().await;
     second.kill().await;

@@ -1,4 +1,4 @@
-//! Retries and the timers that they stand on.
+//! Retries and their timers.
 
 use std::time::{Duration, Instant};
 

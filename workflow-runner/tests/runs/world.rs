@@ -1,4 +1,4 @@
-//! A log of a test's own on the server that `NATS_URL` names, with workflows and runs in it.
+//! A log of the test's own on the server in `NATS_URL`, with workflows and runs in it.
 
 mod runs;
 
@@ -23,7 +23,7 @@ use crate::server::remove_streams;
 
 /// Far longer than anything takes; only a failing test waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at what is waited for, which needs the processors more than whoever waits.
+/// Interval between two polls: the code that is waited for needs the processors more.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct World {
@@ -53,7 +53,7 @@ impl World {
         let unique = Uuid::new_v4().simple().to_string();
         let settings = LogSettings {
             log_prefix: format!("runs{}", &unique[..12]),
-            // A busy machine must not fail tests of other things.
+            // A busy machine must not fail tests of other behaviour.
             log_timeout_ms: 5_000,
             ..LogSettings::at(url)
         };
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// The same log as another organization sees it.
+    /// The same log, for another organization.
     pub(crate) fn beside(&self, org: &OrgId) -> Self {
         Self {
             log: self.log.clone(),
@@ -78,7 +78,7 @@ impl World {
         connect(&self.settings).await
     }
 
-    /// The same log, said to be kept by three servers, by another address.
+    /// The same log, declared as kept by three servers, at another address.
     pub(crate) async fn log_of_three(&self, url: &str) -> EventLog {
         let settings = LogSettings {
             nats_url: Some(url.to_owned()),
@@ -128,7 +128,7 @@ impl World {
         self.log.commit(commit).await.unwrap().sequence()
     }
 
-    /// Appends the first event of an aggregate as if that had happened then.
+    /// Appends the first event of an aggregate with the given time.
     pub(crate) async fn append_at(
         &self,
         stream: &StreamId,
@@ -144,12 +144,12 @@ impl World {
         self.settings.nats_url()
     }
 
-    /// Writes a lead as the API does; gives back where it stands.
+    /// Writes a lead like the API does; returns its sequence.
     pub(crate) async fn lead(&self, id: &str, score: i64) -> u64 {
         self.lead_after_hops(id, score, 0).await
     }
 
-    /// The same as if so many runs that events set off had led to it.
+    /// The same as if `hops` runs triggered by events had led to it.
     pub(crate) async fn lead_after_hops(&self, id: &str, score: i64, hops: u8) -> u64 {
         let fields = serde_json::json!({ "name": "Ada", "score": score });
         let Value::Object(fields) = fields else {
@@ -185,8 +185,8 @@ pub(crate) fn settings() -> RunSettings {
 }
 
 impl Drop for World {
-    /// Removes the test's streams from the server. A drop cannot wait for anything itself, and
-    /// what stays behind harms nobody.
+    /// Removes the test's streams from the server. Drop is not async, and leftover streams do no
+    /// harm.
     fn drop(&mut self) {
         let settings = self.settings.clone();
         let remove = move || {

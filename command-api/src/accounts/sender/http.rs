@@ -31,12 +31,12 @@ impl std::fmt::Debug for Messages {
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 enum Attempt {
     Sent,
-    /// Trying again may help, after this time where the service names one.
+    /// A retry may help, after this time if the service names one.
     Failed(SendError, Option<Duration>),
-    /// Trying again will not help.
+    /// A retry will not help.
     Refused(SendError),
 }
 
@@ -80,7 +80,7 @@ impl Messages {
     async fn attempt(&self, phone: &Phone, code: &str) -> Attempt {
         match self.request(phone, code).send().await {
             Ok(response) => judge(&response),
-            // The address may hold what must not be told; the rest of the reason does not.
+            // The URL may contain what must not be shown; the rest of the reason does not.
             Err(error) => Attempt::Failed(SendError(error.without_url().to_string()), None),
         }
     }
@@ -100,7 +100,7 @@ impl Messages {
 }
 
 fn client(timeout: Duration) -> Result<Client, SendError> {
-    // Another part of the process may have chosen the provider already: it is the same one.
+    // Another part of the process may have installed the provider already: it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         Client::builder()

@@ -1,4 +1,4 @@
-//! How one-time codes leave.
+//! Sends one-time codes.
 
 mod http;
 mod outbox;
@@ -13,7 +13,7 @@ use super::settings::SmsSettings;
 use http::Messages;
 use outbox::Outbox;
 
-/// Sends codes by the way that the settings name.
+/// Sends codes in the way that the settings choose.
 #[derive(Debug)]
 pub(super) enum Sender {
     /// By a service.
@@ -22,7 +22,7 @@ pub(super) enum Sender {
     Outbox(Outbox),
 }
 
-/// Why a code did not leave. It says nothing of the code or the number.
+/// Why a code was not sent. It reveals nothing of the code or the number.
 #[derive(Debug, thiserror::Error)]
 #[error("the code could not be sent: {0}")]
 pub struct SendError(pub(super) String);

@@ -39,7 +39,7 @@ impl Outbox {
     }
 }
 
-/// A line goes out in one write, so that several processes may write to one file.
+/// Each line is a single write, so that several processes may write to one file.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()

@@ -1,16 +1,16 @@
-//! What is counted, and how much of it fits.
+//! Rules, and the counters that they apply to.
 
 use std::time::Duration;
 
-/// So many tries in so long; then one more for each share of that time.
+/// At most `most` attempts in `window`; then one more for each share of that time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
-    /// How metrics name it.
+    /// Its name in metrics.
     pub(super) name: &'static str,
     pub(super) most: u32,
-    /// Without one, what was counted stays.
+    /// Without one, counts do not run out.
     pub(super) window: Option<Duration>,
-    /// Whether it lets pass whoever signs in from where they signed in before.
+    /// Whether it lets clients pass that sign in from where they signed in before.
     pub(super) spares: bool,
 }
 
@@ -31,7 +31,7 @@ impl Rule {
         }
     }
 
-    /// The same for a network of many.
+    /// The same for a network of many clients.
     pub(super) const fn times(self, factor: u32) -> Self {
         Self {
             most: self.most.saturating_mul(factor),
@@ -40,7 +40,7 @@ impl Rule {
     }
 }
 
-/// What one rule counts of one network, address, account or number.
+/// The counter of one rule for one network, address, account or number.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
     /// A keyed hash, so that no personal data is kept.
@@ -50,7 +50,7 @@ pub(super) struct Counter {
     /// How much runs out in a second.
     pub(super) refill: f64,
     pub(super) spares: bool,
-    /// Whether a try that was right is taken out again.
+    /// Whether a successful attempt is taken out again.
     pub(super) forgives: bool,
 }
 
@@ -70,16 +70,16 @@ impl Counter {
         }
     }
 
-    /// How long until a try fits, if so much is in it; nothing where it never does.
+    /// How long until an attempt fits at this use; `None` if it never does.
     pub(super) fn wait(&self, used: f64) -> Option<Duration> {
         Duration::try_from_secs_f64((used + 1.0 - self.most) / self.refill).ok()
     }
 }
 
-/// A counter that takes nothing more now.
+/// A counter that is currently full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Full {
     pub(super) rule: &'static str,
-    /// Where it ever takes more again.
+    /// How long until it takes more; `None` if it never does.
     pub(super) wait: Option<Duration>,
 }

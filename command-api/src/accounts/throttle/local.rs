@@ -1,5 +1,5 @@
-//! What this process knows of the counters: enough to turn away at once whoever goes on where there
-//! is no room, and to go on alone while Postgres is away.
+//! What this process knows of the counters: enough to reject at once clients that continue although
+//! there is no room, and to continue alone while Postgres is unavailable.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::counter::{Counter, Full};
 
-/// Counters (or pairs) before those that say nothing any more are first looked for.
+/// Number of counters (or pairs) at which obsolete ones are first searched for.
 const FIRST_SWEEP: usize = 1_024;
 /// And how many are kept at most: what is in them has been counted in Postgres too.
 const MOST: usize = 65_536;
@@ -26,7 +26,7 @@ struct Levels {
     pairs: Kept<Instant>,
 }
 
-/// What was in a counter at some time.
+/// The use of a counter at some time.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     used: f64,
@@ -58,7 +58,7 @@ impl Local {
         })
     }
 
-    /// Takes note of what is in the counters, and which of them is full.
+    /// Records the use of the counters, and which of them is full.
     pub(super) fn see(
         &self,
         counters: &[Counter],
@@ -79,7 +79,7 @@ impl Local {
         }
     }
 
-    /// Decides without Postgres; says whether the name and the network belong together.
+    /// Decides without Postgres. Returns whether the name and the network belong together.
     pub(super) fn decide(
         &self,
         counters: &[Counter],
@@ -114,7 +114,7 @@ impl Local {
         Ok(is_known)
     }
 
-    /// Takes a try out again.
+    /// Takes an attempt out again.
     pub(super) fn back(&self, counters: &[Counter]) {
         let mut known = self.known();
         for counter in counters {
@@ -125,7 +125,7 @@ impl Local {
         }
     }
 
-    /// Keeps that a name and a network belong together.
+    /// Remembers that a name and a network belong together.
     pub(super) fn befriend(&self, pair: &str, now: Instant, until: Instant) {
         let pairs = &mut self.known().pairs;
         pairs.make_room(|known_until| *known_until > now);
@@ -256,7 +256,7 @@ mod tests {
         local.see(&both, &[1.0, 1.0], Some(0), now);
         assert_eq!(local.still_full(&both, now).unwrap().rule, "failures");
         assert_eq!(local.still_full(&both, now + REFUSED_FOR), None);
-        // Whether somebody is known is not known here.
+        // It is not known here whether a client is known.
         local.see(&both, &[0.0, 1.0], Some(1), now);
         assert_eq!(local.still_full(&both, now), None);
     }
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         /// Never more than a whole counter at once, and in the long run no faster than it runs out;
-        /// the wait that is named is enough.
+        /// the returned wait is long enough.
         #[test]
         fn no_more_fits_than_runs_out(
             most in 1..10_u32,

@@ -1,7 +1,8 @@
-//! Slowing down those who guess, and bounding what costs money: per client's network, and per
-//! account, e-mail address or phone number.
+//! Slows down guessing, and bounds what costs money: per client's network, and per account, e-mail
+//! address or phone number.
 //!
-//! All processes count together, in Postgres. While it is away, each goes on with what it knows.
+//! All processes count together, in Postgres. While it is unavailable, each continues with what it
+//! knows.
 
 mod counter;
 mod local;
@@ -28,11 +29,11 @@ use counter::{Counter, Full, Rule};
 use local::Local;
 use shared::Shared;
 
-/// So many times what a network may do, the wider one around it may.
+/// How many times as much as a network the wider one around it may do.
 const WIDER: u32 = 16;
 
-/// As many sign-ins as an address has, it may try in so long, those that are refused included: so
-/// much is looked up in Postgres.
+/// Within this time, an address may attempt as many sign-ins as it is allowed, refused ones
+/// included. This bounds the lookups in Postgres.
 const ASKED_WITHIN: Duration = Duration::from_mins(1);
 
 /// All throttles of accounts.
@@ -112,15 +113,15 @@ pub(crate) enum Daily {
     UsedUp,
 }
 
-/// Whom somebody says to be.
+/// Who a client claims to be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name<'n> {
-    /// What stands where an e-mail address should.
+    /// Something else in place of an e-mail address.
     NoEmail,
     Email(&'n Email),
     Phone(&'n Phone),
     Account(AccountId),
-    /// Nobody yet: whoever has the link of this code.
+    /// Nobody yet: the holder of the link with this code.
     Invite(&'n str),
 }
 
@@ -136,14 +137,14 @@ impl Name<'_> {
     }
 }
 
-/// A try that counts as a failure unless it is said to have succeeded.
+/// An attempt that counts as a failure unless it is reported as successful.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Try<'t> {
     throttles: &'t Throttles,
-    /// What is taken out again if it was right.
+    /// The counters that it is taken out of if it succeeds.
     forgiving: Vec<Counter>,
-    /// What a right try shows to belong together.
+    /// The name and network that belong together if it succeeds.
     pair: Option<String>,
     visitor: Visitor,
 }
@@ -159,7 +160,7 @@ impl Throttles {
         }
     }
 
-    /// Begins to sign somebody in.
+    /// Begins a sign-in.
     pub(crate) async fn sign_in(&self, from: IpAddr, name: Name<'_>) -> Result<Try<'_>, HttpError> {
         let network = Network::of(from);
         let (kind, value) = name.parts();
@@ -173,7 +174,7 @@ impl Throttles {
         self.begin(network, Lane::SignIn, counters, pair).await
     }
 
-    /// Begins to open an account.
+    /// Begins a registration.
     pub(crate) async fn registration(
         &self,
         from: IpAddr,
@@ -188,7 +189,7 @@ impl Throttles {
         self.begin(network, lane, counters, pair).await
     }
 
-    /// Begins to compare a request with the one that came under its `Idempotency-Key` before.
+    /// Begins to compare a request with the earlier one under its `Idempotency-Key`.
     pub(crate) async fn repeat(
         &self,
         Visitor { lane, network }: Visitor,
@@ -198,7 +199,7 @@ impl Throttles {
         self.begin(network, lane, counters, None).await
     }
 
-    /// Counts that a code was asked for.
+    /// Counts a request for a code.
     pub(crate) async fn code(&self, from: IpAddr) -> Result<(), HttpError> {
         let network = Network::of(from);
         let counters = self.of_network(&self.rules.codes, network, false);
@@ -213,8 +214,8 @@ impl Throttles {
         })
     }
 
-    /// Counts a code that is about to be sent, if the day has one left: half of them are kept for
-    /// numbers that are held, so that strangers cannot keep persons from signing in.
+    /// Counts a code that is about to be sent, if one is left for the day: half of them are kept
+    /// for numbers that are held, so that strangers cannot keep persons from signing in.
     pub(crate) async fn code_of_day(&self, is_held: bool, now: DateTime<Utc>) -> Daily {
         let day = now.date_naive().to_string();
         let of_all = &self.rules.codes_a_day;
@@ -271,15 +272,15 @@ impl Throttles {
         })
     }
 
-    /// Counts in this process alone that a network asks, whatever comes of it.
+    /// Counts a request of a network in this process only, whatever its outcome.
     fn ask(&self, network: Network) -> Result<(), Full> {
         let counters = self.of_network(&self.rules.asks, network, false);
         let decided = self.local.decide(&counters, None, Instant::now());
         decided.map(drop)
     }
 
-    /// Counts a try under all of these, or under none where one is full; says whether the name and
-    /// the network belong together.
+    /// Counts an attempt in all of these counters, or in none if one is full. Returns whether the
+    /// name and the network belong together.
     async fn enter(&self, counters: &[Counter], pair: Option<&str>) -> Result<bool, Full> {
         let now = Instant::now();
         if let Some(full) = self.local.still_full(counters, now) {
@@ -295,13 +296,13 @@ impl Throttles {
 }
 
 impl Try<'_> {
-    /// Who makes it, as they stand before the queue of passwords.
+    /// The client that makes it, as the queue of passwords sees it.
     pub(crate) fn visitor(&self) -> Visitor {
         self.visitor
     }
 
-    /// Says what came of it: somebody (right), nobody (a failure), or nothing for reasons of ours,
-    /// which is nobody's guess.
+    /// Reports the outcome: `Some` (a success), `None` (a failure), or an error of ours, which is
+    /// not a guess.
     pub(crate) async fn settle<T, E>(self, outcome: &Result<Option<T>, E>) {
         match outcome {
             Ok(Some(_)) => self.succeeded().await,
@@ -310,7 +311,7 @@ impl Try<'_> {
         }
     }
 
-    /// The try was right: it is no failure, and whoever made it is known here from now on.
+    /// Reports a success: the attempt is no failure, and the client is known here from now on.
     pub(crate) async fn succeeded(self) {
         let Throttles {
             local,
@@ -327,14 +328,14 @@ impl Try<'_> {
         shared.back(&self.forgiving, pair).await;
     }
 
-    /// The try failed for reasons of ours: it is nobody's guess.
+    /// Reports an error of ours: the attempt is not a guess.
     pub(crate) async fn forgive(self) {
         self.throttles.local.back(&self.forgiving);
         self.throttles.shared.back(&self.forgiving, None).await;
     }
 }
 
-/// How long it is until another day's codes are counted.
+/// How long until the next day's codes are counted.
 pub(super) fn until_tomorrow(now: DateTime<Utc>) -> Duration {
     let tomorrow = now.date_naive() + Days::new(1);
     let tomorrow = tomorrow.and_time(NaiveTime::MIN).and_utc();
@@ -350,7 +351,7 @@ fn too_many(full: Full) -> HttpError {
     refused("too many attempts", full.wait.unwrap_or_default())
 }
 
-/// 429: the client has to wait so long.
+/// 429: the client has to wait this long.
 pub(super) fn refused(what: &str, wait: Duration) -> HttpError {
     let seconds = whole_seconds(wait);
     let message = format!("{what}; try again in {seconds} s");

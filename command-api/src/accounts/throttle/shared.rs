@@ -11,13 +11,13 @@ use tokio::time::{Instant, timeout};
 
 use super::counter::{Counter, Full};
 
-/// Connections of their own, so that nothing else keeps sign-ins waiting. Each statement takes a
+/// Separate connections, so that nothing else keeps sign-ins waiting. Each statement takes a
 /// fraction of a millisecond.
 const CONNECTIONS: u32 = 4;
 const TRIED_EVERY: Duration = Duration::from_secs(1);
 const SWEPT_EVERY: Duration = Duration::from_mins(1);
 const SWEPT_AT_ONCE: i64 = 10_000;
-/// How long a counter that does not run out is kept: those are of one day.
+/// How long a counter that does not run out is kept: such counters are of one day.
 const LASTS: Duration = Duration::from_hours(25);
 
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub(super) struct Shared {
     swept: Mutex<Option<Instant>>,
 }
 
-/// What Postgres decided.
+/// A decision of Postgres.
 pub(super) struct Verdict {
     /// Whether the name and the network belong together.
     pub(super) is_known: bool,
-    /// What is in each counter now.
+    /// The current use of each counter.
     pub(super) used: Vec<f64>,
     /// The counter that is full, and its place.
     pub(super) full: Option<(usize, Full)>,
@@ -40,8 +40,8 @@ pub(super) struct Verdict {
 
 impl Shared {
     pub(super) fn new(pool: &PgPool, patience: Duration) -> Arc<Self> {
-        // A crash of Postgres itself may forget the tries of its last moments: nobody waits for
-        // its disk.
+        // A crash of Postgres itself may lose the attempts of its last moments: no request waits
+        // for its disk.
         let options = PgConnectOptions::clone(&pool.connect_options())
             .application_name("waypost throttles")
             .options([("synchronous_commit", "off"), ("statement_timeout", "2s")]);
@@ -57,7 +57,7 @@ impl Shared {
         })
     }
 
-    /// Decides about a try; nothing while Postgres is away.
+    /// Decides on an attempt; `None` while Postgres is unavailable.
     pub(super) async fn enter(
         self: &Arc<Self>,
         counters: &[Counter],
@@ -69,7 +69,8 @@ impl Shared {
         self.ask(self.decide(counters, pair)).await
     }
 
-    /// Takes a try out again, and keeps for so long that a name and a network belong together.
+    /// Takes an attempt out again, and remembers for a time that a name and a network belong
+    /// together.
     pub(super) async fn back(
         self: &Arc<Self>,
         counters: &[Counter],
@@ -129,7 +130,8 @@ impl Shared {
         })
     }
 
-    /// Asks Postgres with patience. Once it gives no answer, it is not asked again until it does.
+    /// Queries Postgres with a timeout. If it does not answer, it is not queried again until it
+    /// does.
     async fn ask<T>(
         self: &Arc<Self>,
         question: impl Future<Output = Result<T, sqlx::Error>>,
@@ -172,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// Sweeps away rows that say nothing any more, once in a while.
+    /// Deletes obsolete rows, once in a while.
     fn sweep(self: &Arc<Self>) {
         let now = Instant::now();
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
-//! Turns at what only few can do at once: everybody comes in time, however many a stranger sends.
+//! Turns at what only few can do at once: every client is served in time, however many requests a
+//! stranger sends.
 //!
-//! Those known from before have places of their own. Strangers have as many, in two lanes, of those
-//! who sign in and of those who open accounts; the lanes take turns, and within a lane the networks
-//! do. Where nobody waits in one lane, the other gets all its places.
+//! Known clients have places of their own. Strangers have as many, in two lanes: sign-ins and
+//! registrations. The lanes take turns, and so do the networks within a lane. If no client waits in
+//! one lane, the other gets all its places.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::network::Network;
 
-/// On what ground somebody waits.
+/// Why a client waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     /// Signed in from there before.
@@ -27,7 +28,7 @@ impl Lane {
         matches!(self, Self::Known)
     }
 
-    /// How metrics name it.
+    /// Its name in metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Known => "known",
@@ -37,7 +38,7 @@ impl Lane {
     }
 }
 
-/// Who wants a turn.
+/// A client that wants a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor {
     pub(crate) lane: Lane,
@@ -56,7 +57,7 @@ pub(crate) enum NoTurn {
 }
 
 impl NoTurn {
-    /// How metrics name it.
+    /// Its name in metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::TooManyOfOne => "network",
@@ -66,20 +67,20 @@ impl NoTurn {
     }
 }
 
-/// How many may wait.
+/// How many clients may wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// In each lane; of those who open accounts, half as many.
+    /// In each lane; half as many registrations.
     pub(super) in_lane: usize,
     /// Of each network in a lane.
     pub(super) of_network: usize,
 }
 
-/// Places, and those who wait for them. Clones are the same.
+/// Places, and the clients that wait for them. Clones share state.
 #[derive(Clone, Debug)]
 pub(super) struct Turns(Arc<Mutex<State>>);
 
-/// A place that is held; dropping it gives it back.
+/// A held place; dropping it gives it back.
 #[must_use]
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -91,7 +92,7 @@ pub(super) struct Turn {
 struct State {
     room: Room,
     known: Places<1>,
-    /// For those who sign in, and those who open accounts.
+    /// For sign-ins and registrations.
     strangers: Places<2>,
 }
 
@@ -104,7 +105,7 @@ struct Places<const LANES: usize> {
     next: usize,
 }
 
-/// A lane: a queue for each network, and the networks by turns.
+/// A lane: a queue for each network, and the networks in turn.
 #[derive(Debug, Default)]
 struct Queue {
     of: HashMap<Network, VecDeque<oneshot::Sender<Turn>>>,
@@ -112,7 +113,7 @@ struct Queue {
 }
 
 impl Turns {
-    /// So many places for those who are known, and as many for strangers.
+    /// Creates `places` for known clients, and as many for strangers.
     pub(super) fn new(places: usize, room: Room) -> Self {
         let state = State {
             room,
@@ -122,7 +123,7 @@ impl Turns {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Waits for a turn; whoever goes away meanwhile gives up theirs.
+    /// Waits for a turn. A caller that goes away meanwhile gives up its turn.
     pub(super) async fn enter(&self, visitor: Visitor) -> Result<Turn, NoTurn> {
         let coming = {
             let mut state = self.state();
@@ -133,7 +134,7 @@ impl Turns {
             }
             state.queue(visitor)?
         };
-        // Who is pushed out had more before them of their own network than others have.
+        // A client that is pushed out had more of its own network before it than others have.
         coming.await.map_err(|_| NoTurn::TooManyOfOne)
     }
 
@@ -148,7 +149,8 @@ impl Drop for Turn {
         let mut state = self.turns.state();
         state.give_back(is_known);
         while let Some(waiting) = state.next(is_known) {
-            // Never under the lock: what cannot be handed over is dropped, and that takes it again.
+            // Never under the lock: a turn that cannot be handed over is dropped, which takes the
+            // lock again.
             drop(state);
             let turns = self.turns.clone();
             drop(waiting.send(Self { turns, is_known }));
@@ -187,7 +189,7 @@ impl State {
         }
     }
 
-    /// Takes a free place for whoever is next.
+    /// Takes a free place for the next client.
     fn next(&mut self, is_known: bool) -> Option<oneshot::Sender<Turn>> {
         if is_known {
             self.known.next()
@@ -259,8 +261,8 @@ impl Queue {
         self.of.values().map(VecDeque::len).sum()
     }
 
-    /// Makes room for the `nth` of a network: the last of the network that has most goes, if that is
-    /// more.
+    /// Makes room for the `nth` of a network: drops the last of the network that has the most, if
+    /// that has more.
     fn push_out(&mut self, nth: usize) -> bool {
         let longest = self.of.values_mut().max_by_key(|queue| queue.len());
         let longer = longest.filter(|queue| queue.len() > nth);

@@ -18,7 +18,7 @@ fn visitor(lane: Lane, network: u8) -> Visitor {
     Visitor { lane, network }
 }
 
-/// Asks for a turn and looks once.
+/// Asks for a turn and polls once.
 fn ask(turns: &Turns, lane: Lane, network: u8) -> (Waiting, Poll<Result<Turn, NoTurn>>) {
     let turns = turns.clone();
     let mut waiting: Waiting = Box::pin(async move { turns.enter(visitor(lane, network)).await });
@@ -52,8 +52,7 @@ fn refused(turns: &Turns, lane: Lane, network: u8) -> NoTurn {
     }
 }
 
-/// Lets everybody have their turn, one after the other: by name, in the order in which they had
-/// it.
+/// Lets each client have its turn, one after the other. Returns their names in that order.
 fn served(turn: Turn, mut waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
     let mut order = Vec::new();
     drop(turn);
@@ -128,7 +127,7 @@ fn a_newcomer_finds_room_where_one_network_has_most_of_it() {
     ));
     // The others have three each: a third one more would take from its equals.
     assert_eq!(refused(&turns, Lane::SignIn, 3), NoTurn::TooMany);
-    // Registrations fill half of their lane, and nobody else's.
+    // Registrations fill half of their lane, and no other.
     for network in 1..=5 {
         waiting.push(waits(&turns, Lane::Registration, network));
     }
@@ -139,7 +138,7 @@ fn a_newcomer_finds_room_where_one_network_has_most_of_it() {
 }
 
 proptest! {
-    /// Whatever comes and goes: never more turns than places, none lost, and nobody waits while
+    /// Whatever comes and goes: never more turns than places, none lost, and no client waits while
     /// one is free.
     #[test]
     fn every_turn_is_held_or_free_or_handed_over(

@@ -1,4 +1,4 @@
-//! The fold as it is stored, so that nobody has to make it of all events again.
+//! The stored form of the fold, so that it need not be rebuilt from all events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Circles;
 use crate::circles::{Circle, Pauses};
 
-/// What is stored; the rest follows from it.
+/// The stored part; the rest is derived from it.
 #[derive(Serialize, Deserialize)]
 struct Stored<All, OfAccounts, Accounts> {
     all: All,
@@ -47,11 +47,11 @@ impl<'d> Deserialize<'d> for Circles {
 }
 
 impl Circles {
-    /// The version of the form in which they are stored. Whoever changes that form, or what events
-    /// do to them, counts it up: what another version stored is folded anew.
+    /// The version of the stored form. Increment it when changing the form, or what events do to
+    /// the circles: a fold stored by another version is rebuilt.
     pub const FORM: u8 = 1;
 
-    /// Notes again which circles are whose.
+    /// Rebuilds the indexes of the circles.
     fn index(&mut self) {
         for (slot, circle) in self.all.iter().enumerate() {
             self.by_id.insert(circle.id.clone(), slot);
@@ -74,7 +74,7 @@ impl Circles {
     }
 }
 
-/// What is read again of a fold that was stored.
+/// Stores a fold and reads it back.
 #[cfg(test)]
 pub(in crate::circles) fn restored(circles: &Circles) -> Circles {
     postcard::from_bytes(&stored(circles)).unwrap()
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Whoever has to change this counts [`Circles::FORM`] up.
+    /// When this has to change, increment [`Circles::FORM`].
     #[test]
     fn the_form_is_the_one_of_its_version() {
         let mut history = history();

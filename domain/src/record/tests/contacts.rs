@@ -198,7 +198,7 @@ fn deleting_what_is_not_there_leads_to_nothing() {
     assert_eq!(delete(Kind::Contacts, id(), deleted.as_ref()), None);
 }
 
-/// What somebody may ask of one record.
+/// A command on one record.
 #[derive(Clone, Debug)]
 enum Asked {
     Create(String),
@@ -215,7 +215,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 proptest! {
-    /// The events of any history say the same as a plain variable that is set and cleared.
+    /// The events of any history agree with a plain variable that is set and cleared.
     #[test]
     fn decisions_agree_with_a_variable(history in proptest::collection::vec(asked(), 0..20)) {
         let (mut last, mut model): (Option<Event>, Option<String>) = (None, None);
@@ -251,7 +251,7 @@ proptest! {
         }
     }
 
-    /// What a person types anywhere is taken or refused, never a panic; what is taken stays.
+    /// Any typed text is accepted or refused, never a panic; accepted text is kept.
     #[test]
     fn any_text_is_kept_as_it_is(text in "\\PC{1,40}") {
         let event = create(id(), read(json!({"email": "a@b", "city": text})).unwrap(), None, at(0));

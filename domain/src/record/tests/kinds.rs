@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Case, at, decided, read};
 use crate::record::*;
 
-/// A whole record of each kind, as JSON and as a row of a file, and one with no more than it needs.
+/// A complete record of each kind, as JSON and as a row of a file, and a minimal one.
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case {

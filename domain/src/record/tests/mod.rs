@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Draft, Kind, parse_object};
 use crate::FieldError;
 
-/// What records of a kind look like.
+/// Example records of a kind.
 struct Case {
     kind: Kind,
     whole: Value,

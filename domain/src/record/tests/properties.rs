@@ -1,4 +1,4 @@
-//! All kinds, whatever is given.
+//! All kinds, for any input.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ fn words() -> impl Strategy<Value = String> {
     "[a-zäß🚲 ,\"'=+-]{0,12}x"
 }
 
-/// A good value of a field, by its name outside.
+/// A valid value of a field, by its external name.
 fn value_of(kind: Kind, name: &'static str) -> BoxedStrategy<Value> {
     let whole = -(1_i64 << 53)..=(1 << 53);
     match (kind, name) {
@@ -34,7 +34,7 @@ fn value_of(kind: Kind, name: &'static str) -> BoxedStrategy<Value> {
     }
 }
 
-/// A record of some kind: each field with its value, absent now and then where it may be.
+/// A record of some kind: each field with its value, sometimes absent if it may be.
 fn record() -> impl Strategy<Value = (Kind, Vec<(&'static str, Value)>)> {
     prop::sample::select(Kind::ALL).prop_flat_map(|kind| {
         let fields = kind.field_names().iter().copied().map(|name| {
@@ -54,7 +54,7 @@ fn record() -> impl Strategy<Value = (Kind, Vec<(&'static str, Value)>)> {
     })
 }
 
-/// The object whose fields these are, those of objects within it put there.
+/// The object with these fields, those of nested objects put inside them.
 fn object(fields: &[(&'static str, Value)]) -> Value {
     let mut object = Map::new();
     for (name, value) in fields {
@@ -79,7 +79,7 @@ fn cell(value: &Value) -> String {
 }
 
 proptest! {
-    /// A file and JSON say the same, and what the log keeps reads back to the same record.
+    /// A file and JSON agree, and the log's data reads back to the same record.
     #[test]
     fn json_rows_and_the_log_agree((kind, fields) in record()) {
         let from_json = read(kind, &object(&fields)).unwrap();
@@ -96,7 +96,7 @@ proptest! {
         prop_assert_eq!(put("x".into(), back, Some(&recorded), at(1)), (Change::Unchanged, None));
     }
 
-    /// Whatever stands in a field, the record is taken or the field is named.
+    /// Whatever a field contains, the record is accepted or the field is named.
     #[test]
     fn wrong_input_names_its_field(
         nth in 0..6_usize,
@@ -113,7 +113,7 @@ proptest! {
         let name = **field.get(&names);
         object[name] = value.clone();
         if let Err(error) = read(case.kind, &object) {
-            // A contact without a name says so of its e-mail.
+            // A contact without a name reports its e-mail.
             let named = error.field == name || case.kind == Kind::Contacts && error.field == "email";
             prop_assert!(named, "{} gave {}", object, error);
         }

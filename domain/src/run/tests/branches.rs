@@ -1,4 +1,4 @@
-//! Ways that part, waits, and runs that are retried.
+//! Branches, waits, and runs that are retried.
 
 use schemas::Event;
 use schemas::run::Way;
@@ -220,7 +220,7 @@ fn a_failed_run_goes_on_from_the_steps_that_failed() {
     let given = given.and(started(), again);
     // The trigger has succeeded and stays so; time counts from here.
     assert_eq!(given.begins(&graph, again), ["call/3", "wait/2"]);
-    // The step's attempts count anew.
+    // The step's attempts are counted from the start.
     let step = &given.run.steps[&"call".into()];
     assert_eq!((step.attempt, step.attempts_before), (2, 2));
     let retry = super::given::retry(3);
@@ -260,7 +260,7 @@ fn a_cancelled_run_can_be_retried_and_others_cannot() {
             .to_string()
             .contains("SUCCEEDED")
     );
-    // What was never allowed changes nothing.
+    // A retry that was not allowed changes nothing.
     let event = Event::RunRetried(schemas::run::Retried {
         run_id: "r1".into(),
         workflow_id: "w1".into(),

@@ -1,4 +1,4 @@
-//! Given events, when asked, then this is next.
+//! Given these events, this comes next.
 
 use std::time::Duration;
 

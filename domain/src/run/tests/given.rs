@@ -1,4 +1,4 @@
-//! Definitions and events in few words.
+//! Short forms for definitions and events.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::run::Way;
@@ -120,7 +120,7 @@ impl History {
         Self { events, run }
     }
 
-    /// Taken up at second 0.
+    /// Started at second 0.
     pub(super) fn started() -> Self {
         Self::triggered().and(started(), at(0))
     }

@@ -1,4 +1,4 @@
-//! Whatever the graph, the outcomes and the moments of death: every run ends, and as it must.
+//! Whatever the graph, the outcomes and the crashes: every run ends, and as it must.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::given::{
 };
 use crate::run::{End, Graph, Next, Reached, Run, State, StepState, Ways, next, retry_at};
 
-/// How an attempt goes: it succeeds, fails, or its outcome is lost with the process.
+/// The outcome of an attempt: it succeeds, fails, or its outcome is lost with the process.
 #[derive(Clone, Copy, Debug)]
 enum Outcome {
     Succeeds,
@@ -62,7 +62,7 @@ fn graphs() -> impl Strategy<Value = Graph> {
     })
 }
 
-/// Plays an owner that records as the runner does; deaths are attempts begun again.
+/// Simulates an owner that records as the runner does; a crash is a repeated attempt.
 fn play(graph: &Graph, outcomes: &[Outcome]) -> History {
     let mut history = History::triggered();
     let mut outcomes = outcomes.iter().copied().cycle();
@@ -208,7 +208,7 @@ proptest! {
         }
     }
 
-    /// What is said to be skipped on the way never runs, and in the end nothing else is left out.
+    /// A step reported as skipped never runs, and in the end no other step is left out.
     #[test]
     fn what_is_skipped_never_runs(graph in graphs(), outcomes in outcomes()) {
         let history = play(&graph, &outcomes);
@@ -234,7 +234,7 @@ proptest! {
         }
     }
 
-    /// A process may die behind any event: who takes over decides as the dead would have.
+    /// A process may crash after any event: its successor decides as it would have.
     #[test]
     fn any_prefix_of_the_events_decides_the_same(graph in graphs(), outcomes in outcomes()) {
         let history = play(&graph, &outcomes);

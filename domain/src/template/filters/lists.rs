@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind, State, filters};
 
 use super::super::value::invalid;
 
-/// A list; a text is not taken apart into its characters.
+/// A list; a text is not split into its characters.
 pub(super) fn list(value: &Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
@@ -20,7 +20,7 @@ pub(super) fn list(value: &Value) -> Result<Value, Error> {
     }
 }
 
-/// Numbers only: texts and lists would be copied anew for each that is added.
+/// Numbers only: texts and lists would be copied again for each that is added.
 pub(super) fn sum(
     state: &State<'_, '_>,
     values: Value,
@@ -69,7 +69,7 @@ pub(super) fn slice(
     }
 }
 
-/// The places that a slice names, all below `length`.
+/// The indexes that a slice names, all below `length`.
 fn places(
     length: usize,
     start: Option<i64>,
@@ -77,7 +77,7 @@ fn places(
     step: i64,
 ) -> impl Iterator<Item = usize> {
     let end = i64::try_from(length).unwrap_or(i64::MAX);
-    // Where a bound lies that counts from the end or goes beyond it.
+    // The limits for a bound that counts from the end or goes beyond it.
     let (lowest, highest) = if step > 0 { (0, end) } else { (-1, end - 1) };
     let place = |bound: i64| {
         let from_begin = if bound < 0 {
@@ -95,7 +95,7 @@ fn places(
         .filter_map(|at| usize::try_from(at).ok())
 }
 
-/// In order; what lacks the attribute comes first. Letters' case counts only if asked for.
+/// Sorts; items without the attribute come first. Case counts only if requested.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "arguments by name come by value only"
@@ -134,7 +134,7 @@ fn folded(value: Value, case_sensitive: bool) -> Value {
     }
 }
 
-/// What lies behind a dotted path, undefined where it leads nowhere.
+/// The value at a dotted path, undefined if it leads nowhere.
 fn attribute(item: &Value, path: &str) -> Value {
     let found = path
         .split('.')

@@ -144,7 +144,7 @@ environment! {
         COMPONENT: Input => texts::component;
 }
 
-/// A function that is called when its price is paid, and whose result is held and paid for.
+/// A function that is called once its price is paid, and whose result is held and paid for.
 fn priced<F, Rv, Args>(
     price: Price,
     function: F,
@@ -163,7 +163,7 @@ where
     }
 }
 
-/// Runs with what pays for the rendering.
+/// Runs a function with the means of the rendering.
 fn with_means<T>(
     state: &State<'_, '_>,
     run: impl FnOnce(&Means) -> Result<T, Error>,

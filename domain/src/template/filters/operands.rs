@@ -1,11 +1,11 @@
-//! What operands pass through on their way to an operator.
+//! Filters that operands pass through before an operator.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State, tests};
 
 use super::super::value::invalid;
 
-/// An operand that has been paid for. It may be undefined: the operator says so.
+/// An operand that has been paid for. It may be undefined: the operator reports that.
 pub(super) fn same(value: &Value) -> Value {
     value.clone()
 }
@@ -42,7 +42,7 @@ pub(super) fn within(state: &State<'_, '_>, item: &Value, all: &Value) -> Result
     }
 }
 
-/// Nothing is divisible by nought, instead of a division that breaks down.
+/// Nothing is divisible by zero, instead of a division that fails.
 pub(super) fn is_divisible_by(value: &Value, by: &Value) -> bool {
     if let (Ok(value), Ok(by)) = (i128::try_from(value.clone()), i128::try_from(by.clone())) {
         return value.checked_rem(by) == Some(0);

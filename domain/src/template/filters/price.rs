@@ -6,30 +6,30 @@ use minijinja::{Error, ErrorKind};
 use super::super::meter::Means;
 use super::super::value::{OVERHEAD, shallow, walk};
 
-/// What a call costs by itself: its arguments are gathered and checked.
+/// The cost of the call alone: its arguments are collected and checked.
 const CALL: usize = 4 * OVERHEAD;
-/// A character of a text that is taken apart.
+/// A character of a text that is split.
 const CHARACTER: usize = 4;
-/// Digits that a number may have to be written out with in order to be rounded.
+/// Digits that may have to be written out in order to round a number.
 const DIGITS: usize = 2_048;
 
-/// A bound of what a function does with its arguments.
+/// A bound on what a function does with its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Price {
-    /// As much for any arguments, or the function pays by itself.
+    /// The same for any arguments, or the function itself pays.
     Call,
-    /// As much as its input's text is long; lists are not looked into.
+    /// As much as its input's text is long; lists are not walked.
     Text,
     /// In proportion to how many items or characters its input has, whatever is in them.
     Length,
     /// In proportion to all arguments and all that is in them.
     Input,
     /// As before, and for each item of its input at most as much as all other arguments cost.
-    /// What is called for each item pays by itself.
+    /// What is called for each item pays separately.
     Items,
-    /// As before, and each item is compared with as many others as its list is doubled in length.
+    /// As before, and each item is compared with logarithmically many others of its list.
     Sorting,
-    /// The first argument is looked for in the second.
+    /// The second argument is searched for the first.
     Search,
     /// Writes a number out.
     Digits,
@@ -67,7 +67,7 @@ impl Price {
             Self::Search => {
                 let units = walk(input, means)?;
                 walk_all(others, means)?;
-                // A list's items are compared with all that is in a list or map that is sought.
+                // A list's items are compared with everything in a list or map searched for.
                 match input.kind() {
                     ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
                         let all = others.first().map_or(0, count);
@@ -80,7 +80,7 @@ impl Price {
     }
 }
 
-/// Pays for going through a value's items, with what else is given at hand for each.
+/// Pays for iterating over a value's items, with the other arguments at hand for each.
 fn items(input: &Value, others: &[Value], means: &Means) -> Result<usize, Error> {
     let units = walk_all(others, means)?;
     let items = count(input);
@@ -96,14 +96,14 @@ fn walk_all(values: &[Value], means: &Means) -> Result<usize, Error> {
         .try_fold(0_usize, |sum, value| Ok(sum + walk(value, means)?))
 }
 
-/// How many items a value has, of a text at least as many as it has characters.
+/// How many items a value has; for a text, at least as many as it has characters.
 fn count(value: &Value) -> usize {
     value
         .as_str()
         .map_or_else(|| value.len().unwrap_or_default(), str::len)
 }
 
-/// A result that is whole: what is lazy would be worked out anew wherever it is used.
+/// A complete result: a lazy one would be computed again wherever it is used.
 pub(super) fn hold(value: Value, means: &Means) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Invalid => Err(Error::new(ErrorKind::InvalidOperation, value.to_string())),

@@ -9,7 +9,7 @@ use super::super::address;
 use super::super::value::{self, invalid};
 use super::with_means;
 
-/// How many pieces a text may be cut into.
+/// How many pieces a text may be split into.
 const MAX_PIECES: usize = 10_000;
 
 /// An operand of `~`, as text.
@@ -86,7 +86,7 @@ fn pieces<'a>(
     })
 }
 
-/// Without white space at its ends, or without some characters.
+/// Trims white space, or the given characters, at both ends.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "what is no text is made one, and then owned"
@@ -95,19 +95,19 @@ pub(super) fn trim(value: Cow<'_, str>, characters: Option<Cow<'_, str>>) -> Str
     let Some(characters) = characters else {
         return value.trim().to_owned();
     };
-    // Looked up rather than tried one after the other for each character of the text.
+    // Looked up rather than tried one by one for each character of the text.
     let mut characters: Vec<char> = characters.chars().collect();
     characters.sort_unstable();
     let is_trimmed = |character| characters.binary_search(&character).is_ok();
     value.trim_matches(is_trimmed).to_owned()
 }
 
-/// What stands for the host of an address, with its port.
+/// The host of an address, with its port.
 pub(super) fn authority(value: &Value) -> Result<String, Error> {
     address::authority(&scalar(value)?).map_err(invalid)
 }
 
-/// What stands for the scheme of an address.
+/// The scheme of an address.
 pub(super) fn scheme(value: &Value) -> Result<String, Error> {
     address::scheme(&scalar(value)?).map_err(invalid)
 }

@@ -49,7 +49,7 @@ impl Guard<'_> {
     }
 }
 
-/// What `map` and `select` apply to each item is named in the same expression and known as well.
+/// Checks that what `map` and `select` apply to each item is named in the expression and known.
 fn applied(filter: &Filter<'_>) -> Result<(), String> {
     let (what, nth, names) = match filter.name {
         "map" => ("filter", 0, FILTERS),

@@ -1,9 +1,9 @@
-//! Judges a parsed expression and writes it out again so that all it does is paid for.
+//! Checks a parsed expression and rewrites it so that all it does is paid for.
 //!
-//! `MiniJinja`'s own bound counts instructions, but a single one can compare two lists of any
+//! `MiniJinja`'s own limit counts instructions, but a single one can compare two lists of any
 //! length or repeat a text a hundred million times, and constants are even folded while compiling.
 //! So every operand of an operator passes through a filter of ours that pays for it, slices and
-//! `in` become such filters, and what would be lazy is held. Filters and tests pay for themselves
+//! `in` become such filters, and lazy values are collected. Filters and tests pay for themselves
 //! ([`super::filters`]).
 
 mod calls;
@@ -24,9 +24,9 @@ const MAX_DEPTH: usize = 60;
 pub(super) struct Guarded {
     pub(super) source: String,
     pub(super) references: References,
-    /// Where the address stands behind it, for one that is a part of an address.
+    /// The section of the address after it, for one that is a part of an address.
     pub(super) section: Section,
-    /// Whether values stand in its path or behind it.
+    /// Whether there are values in its path or after it.
     pub(super) fills: bool,
 }
 
@@ -57,22 +57,22 @@ pub(super) fn guard(
     })
 }
 
-/// Where a part stands within its expression.
+/// How a part of an expression is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
-    /// Its value is inserted as it is: secrets are welcome.
+    /// Its value is inserted as it is: secrets are allowed.
     Inserted,
     /// As before, into an address: the value is written so that it stays within its section.
     Address(Section),
-    /// Its value is worked on. A secret's traces would be in the result where nobody could
-    /// recognise them, so secrets are refused.
+    /// Its value is processed. Secrets are refused, since their traces could not be recognised in
+    /// the result.
     Used,
 }
 
-/// A part as it is written out.
+/// A part as rewritten.
 struct Written {
     text: String,
-    /// Whether a `|` behind it belongs to all of it.
+    /// Whether a `|` after it applies to all of it.
     tight: bool,
 }
 
@@ -91,7 +91,7 @@ impl Written {
         }
     }
 
-    /// In parentheses unless it is one piece anyway.
+    /// Adds parentheses unless it is tight.
     fn atom(self) -> String {
         if self.tight {
             self.text
@@ -128,7 +128,7 @@ impl Guard<'_> {
         self.write(expression, usage).map(Written::atom)
     }
 
-    /// An operand that is looked through as a whole.
+    /// An operand that is walked as a whole.
     fn paid(&mut self, expression: &Expr<'_>) -> Result<String, String> {
         let operand = self.atom(expression, Usage::Used)?;
         Ok(format!("{operand}|{PAID}"))
@@ -163,7 +163,7 @@ impl Guard<'_> {
     }
 
     /// A part of an address: what the author wrote stays as it is, every other value is kept
-    /// within the section that it stands in.
+    /// within the section that it is in.
     fn write_address(&mut self, expression: &Expr<'_>) -> Result<Written, String> {
         let usage = Usage::Address(self.section);
         match expression {
@@ -253,7 +253,7 @@ impl Guard<'_> {
             return Ok(Written::tight(format!("{}[{key}]", name.id)));
         }
         let object = self.object(&lookup.expr)?;
-        // A character of a text is counted out from its beginning.
+        // A character of a text is found by counting from its beginning.
         Ok(Written::tight(format!("({object}|{INDEXED})[{key}]")))
     }
 }

@@ -13,7 +13,7 @@ pub(in super::super) const OF_AN_EVENT: Names = &["data"];
 pub(in super::super) const OF_BOTH: Names = &["data", "trigger", "steps", "run"];
 
 impl Guard<'_> {
-    /// A name that stands alone.
+    /// A name on its own.
     pub(super) fn name_of(&self, name: &str) -> Result<String, String> {
         match name {
             name if !self.names.contains(&name) => Err(format!(
@@ -25,7 +25,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Notes what `steps.<id>` and `secrets.<NAME>` name.
+    /// Records what `steps.<id>` and `secrets.<NAME>` name.
     pub(super) fn refer(
         &mut self,
         root: &str,

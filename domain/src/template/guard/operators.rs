@@ -57,7 +57,7 @@ impl Guard<'_> {
             BinOpKind::ScAnd => ("and", None),
             BinOpKind::ScOr => ("or", None),
             BinOpKind::Add => ("+", Some(SUMMAND)),
-            // What has no meaning for texts and lists is refused without looking into them.
+            // Operators without a meaning for texts and lists fail without walking them.
             BinOpKind::Sub => ("-", None),
             BinOpKind::Mul => ("*", Some(NUMBER)),
             BinOpKind::Div => ("/", None),

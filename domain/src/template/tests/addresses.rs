@@ -78,7 +78,7 @@ fn a_value_stays_within_its_place() {
             "https://x.example/?key={{ secrets.TOKEN }}",
             "https://x.example/?key=a%2Fb%3Fc",
         ),
-        // Whoever encodes by hand is not encoded twice, and may mean several parts of a path.
+        // A value encoded by hand is not encoded twice, and may be several parts of a path.
         (
             "https://x.example/{{ trigger.path|urlencode }}",
             "https://x.example/a/b%20c",
@@ -113,7 +113,7 @@ fn a_value_cannot_climb_or_choose_the_host() {
         let refused = rendered(source, json!({ "v": value }));
         assert!(refused.is_err(), "{source}: {refused:?}");
     }
-    // Dots are no steps where they are only a part of a name, or behind the path.
+    // Dots are harmless where they are only a part of a name, or after the path.
     for source in [
         "https://crm.example/file.{{ trigger.v }}",
         "https://crm.example/x?up={{ trigger.v }}",
@@ -139,7 +139,7 @@ proptest! {
     fn no_value_changes_the_shape_of_an_address(value in any::<String>()) {
         let source = "https://crm.example:8443/leads/{{ trigger.v }}/notes?a={{ trigger.v }}&b=1";
         let trigger = json!({ "v": value });
-        // One that would climb is refused instead.
+        // An address that would climb is refused instead.
         if let Ok(address) = rendered(source, trigger) {
             let url = Url::parse(&address).unwrap();
             prop_assert_eq!(url.host_str(), Some("crm.example"));

@@ -1,8 +1,8 @@
 //! No expression costs more than it pays for.
 //!
-//! What a rendering took is measured as time of its own thread on a processor, so that it does not
-//! matter what else the machine does, and compared with what plainly looking through values took
-//! for as many units. What is not paid for costs the square of what is, thousands of times as much.
+//! A rendering is measured in CPU time of its own thread, so that other load does not matter, and
+//! compared with what plainly walking values takes for as many units. Unpaid work costs the square
+//! of paid work, thousands of times as much.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use super::fields;
 
 const WORK: u64 = 1 << 19;
 const ITEMS: usize = 6_000;
-/// How much dearer than others a unit may be, and what a rendering takes at least: the clock is
-/// coarse.
+/// How much more expensive than others a unit may be, and the least that a rendering takes: the
+/// clock is coarse.
 const DEARER: u32 = 8;
 const AT_LEAST: Duration = Duration::from_millis(40);
 
@@ -39,7 +39,7 @@ static TRIGGER: LazyLock<Arc<Map<String, Value>>> = LazyLock::new(|| {
     )
 });
 
-/// Time that this thread had on a processor; on the clock where the system does not say.
+/// CPU time of this thread; wall-clock time where the system does not report it.
 fn processor_time(began: Instant) -> Duration {
     let said = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = said.and_then(|said| said.split(' ').next()?.parse().ok());
@@ -53,7 +53,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     (value, processor_time(began).saturating_sub(before))
 }
 
-/// What all units of a rendering may take on this machine, as built.
+/// How long all units of a rendering may take on this machine, as built.
 fn bound() -> Duration {
     static BOUND: LazyLock<Duration> = LazyLock::new(|| {
         let looks = ["trigger.numbers == trigger.zeros"; 9].join(" or ");
@@ -74,14 +74,14 @@ fn scope() -> Scope {
     Scope::new(&RunId::from("r"), &TRIGGER, [])
 }
 
-/// Renders an expression; says how long it took if that was longer than its means allow.
+/// Renders an expression; returns how long it took if that was longer than its means allow.
 fn cost(expression: &str) -> Result<(), Duration> {
     let Ok(template) = Template::parse(&format!("{{{{ {expression} }}}}")) else {
         return Ok(());
     };
     let scope = scope();
     let mut took = Duration::MAX;
-    // Something may have come between: what is too dear is so each time.
+    // Other work may have interfered: what is too expensive is so each time.
     for _ in 0..3 {
         let meter = Meter::new(WORK);
         let rendered = timed(|| drop(template.render(&scope, &Secrets::Masked, &meter)));
@@ -100,7 +100,7 @@ fn every_filter_and_test_pays_for_what_it_is_given() {
     let mut expressions = Vec::new();
     for large in LARGE.iter().map(|name| format!("trigger.{name}")) {
         for filter in FILTERS {
-            // The same large value thousands of times, each time gone through.
+            // The same large value thousands of times, walked each time.
             let many = format!("trigger.zeros|map('default', {large}, true)|map('{filter}'");
             for arguments in [
                 "",

@@ -1,4 +1,4 @@
-//! The published JSON Schema of the format against what is taken.
+//! Compares the published JSON Schema of the format with what is accepted.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -20,15 +20,15 @@ static COMPILED: LazyLock<(Schemas, SchemaIndex)> = LazyLock::new(|| {
     (schemas, index)
 });
 
-/// What the schema says against a definition.
+/// The schema's error about a definition.
 fn by_schema(definition: &Value) -> Result<(), String> {
     let (schemas, index) = &*COMPILED;
     let validated = schemas.validate(definition, *index);
     validated.map_err(|error| error.to_string())
 }
 
-/// What a schema cannot say, by the words of the error: how steps hang together, what expressions
-/// and templates mean, and what only a calendar, a parser or a record's kind knows.
+/// What a schema cannot express, by the words of the error: how steps are connected, what
+/// expressions and templates mean, and what only a calendar, a parser or a record's kind knows.
 const BEYOND: &[&str] = &[
     "no step has this id",
     "cannot be reached",
@@ -77,7 +77,7 @@ fn everything() -> Value {
     })
 }
 
-/// The same, set off by the clock.
+/// The same, triggered by the clock.
 fn scheduled() -> Value {
     let mut definition = everything();
     definition["steps"][0]["on"] = json!({"schedule": "0 9 * * 1-5", "timezone": "Europe/Berlin"});
@@ -136,7 +136,7 @@ fn values() -> Vec<Value> {
 enum Change {
     Removed,
     Replaced(Value),
-    /// One field more, which nothing knows.
+    /// An additional, unknown field.
     Joined,
 }
 
@@ -178,7 +178,7 @@ fn change(definition: &mut Value, place: &str, change: Change) {
     }
 }
 
-/// What the two do not agree about.
+/// How the two disagree.
 fn disagreement(definition: &Value) -> Option<String> {
     match (read(definition.clone()), by_schema(definition)) {
         (Ok(_), Err(wrong)) => Some(format!("taken, and against the schema: {wrong}")),

@@ -1,4 +1,4 @@
-//! Steps that part ways, wait, write or are set off.
+//! Steps that branch, wait, write or are triggered.
 
 use schemas::workflow::{Action, On, Trigger};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn forks_pauses_and_records_are_judged_where_they_stand() {
     }
 }
 
-/// A definition that events set off and that waits for one.
+/// A definition that events trigger and that waits for one.
 fn waiting() -> Value {
     json!({
         "name": "N", "status": "ACTIVE",

@@ -1,4 +1,4 @@
-//! What is counted of the rows: totals, revenue by month, and records by when they came to be.
+//! Counts of the rows: totals, revenue by month, and records by creation time.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ const COUNTED: &[&str] = &[
     "clients",
 ];
 
-/// The column that a list belongs by, and the one of its state, for tables counted by state.
+/// The columns of a list's owner and of its state, for tables counted by state.
 const BY_STATE: &[(&str, &str, &str)] = &[
     ("orders", "", "status"),
     ("runs", "workflow_id", "state"),
     ("deliveries", "webhook_id", "status"),
 ];
 
-/// The columns of which it is counted how many rows have each value.
+/// The columns whose values are counted.
 const BY_VALUE: &[(&str, &[&str])] = &[
     ("companies", &["city", "owner"]),
     ("deals", &["stage", "owner"]),
@@ -134,10 +134,10 @@ fn add_by_time(fold: &mut Fold) {
     }
 }
 
-/// The organization, kind, field and value that is counted, and how long and when.
+/// The counted organization, kind, field and value, with the interval's length and start.
 type Group = ([String; 4], i64, DateTime<Utc>);
 
-/// Counts what has each value in each quarter of an hour and each day.
+/// Counts each value in each quarter of an hour and each day.
 fn add_groups(fold: &mut Fold) {
     let mut counts: BTreeMap<Group, (u64, i64)> = BTreeMap::new();
     for (kind, fields) in GROUPS {
@@ -164,7 +164,7 @@ fn add_groups(fold: &mut Fold) {
     }
 }
 
-/// The quarter of an hour and the day in which a row came to be: how long each is, and when it begins.
+/// The quarter of an hour and the day of a row's creation: the length and start of each.
 fn stretches(row: &Value) -> impl Iterator<Item = (i64, DateTime<Utc>)> + use<> {
     let at = row["created_at"].as_str().unwrap_or_default();
     let at = at.parse::<DateTime<Utc>>().ok();
@@ -176,7 +176,7 @@ fn stretches(row: &Value) -> impl Iterator<Item = (i64, DateTime<Utc>)> + use<> 
     })
 }
 
-/// What a row adds to the revenue.
+/// A row's contribution to the revenue.
 fn brought_in(kind: &str, row: &Value) -> i64 {
     let amount = row["amount"].as_i64();
     let amount = amount.filter(|_| kind == "orders" && brings_in(row));

@@ -1,4 +1,4 @@
-//! A fold of the log of the checker's own, as simple as can be: rows by their keys, in maps.
+//! The checker's own fold of the log, as simple as possible: rows by key, in maps.
 
 mod counts;
 mod rows;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::{Fact, Facts};
 pub(crate) use rows::snake;
 
-/// A table's rows by their keys.
+/// A table's rows by key.
 pub(crate) type Table = BTreeMap<String, Value>;
 
-/// What the read models should hold.
+/// The expected contents of the read models.
 #[derive(Default)]
 pub(crate) struct Fold {
     tables: BTreeMap<&'static str, Table>,
@@ -58,13 +58,13 @@ impl Fold {
     }
 }
 
-/// Where somebody was who was forgotten: no row of it is left, whenever it came.
+/// Whether it is a place of a forgotten person: no row of it is left, whenever it came.
 fn is_erased(facts: &Facts, fact: &Fact) -> bool {
     let place = fact.kind.starts_with("place.") || fact.log == Log::Locations;
     place && facts.is_of_the_forgotten(fact)
 }
 
-/// A table of the read models, and the columns that name its rows.
+/// A table of the read models, and its key columns.
 pub(crate) struct Named {
     pub(crate) name: &'static str,
     pub(crate) key: &'static [&'static str],
@@ -110,7 +110,7 @@ pub(crate) const TABLES: &[Named] = &[
     named("crossings", &["account_id", "sequence"]),
 ];
 
-/// A row's name: its key's values, times in one form.
+/// A row's key: its columns' values, times in one form.
 pub(crate) fn key(row: &Value, columns: &[&str]) -> String {
     let parts = columns.iter().map(|column| match &row[*column] {
         Value::String(text) => match chrono::DateTime::parse_from_rfc3339(text) {

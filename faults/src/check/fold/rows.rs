@@ -1,11 +1,11 @@
-//! Everything but runs and counts: an event makes a row, changes it or takes it away.
+//! Everything but runs and counts: an event creates, changes or deletes a row.
 
 use serde_json::{Map, Value, json};
 
 use super::Fold;
 use crate::check::Fact;
 
-/// Kinds of records: as events and as tables name them.
+/// Kinds of records, as named in events and as tables.
 const RECORDS: &[(&str, &str)] = &[
     ("company", "companies"),
     ("deal", "deals"),
@@ -15,14 +15,14 @@ const RECORDS: &[(&str, &str)] = &[
     ("client", "clients"),
 ];
 
-/// Tables of records whose deletions are noted, and those of the notes.
+/// Tables of records whose deletions are recorded, and the tables that record them.
 const DELETIONS: &[(&str, &str)] = &[
     ("companies", "deleted_companies"),
     ("deals", "deleted_deals"),
     ("contacts", "deleted_contacts"),
 ];
 
-/// Tables of what is known of persons, and the column that says of whom.
+/// Tables of personal data, and the column that identifies the person.
 const OF_PERSONS: &[(&str, &str)] = &[
     ("accounts", "account_id"),
     ("circle_members", "account_id"),
@@ -81,7 +81,7 @@ fn gone(fold: &mut Fold, table: &'static str, key: &[&str]) {
     fold.rows(table).remove(&key.join(" "));
 }
 
-/// A key that was given by one which had been withdrawn before never works.
+/// A key created by one that had already been revoked never works.
 fn key(fold: &mut Fold, fact: &Fact) {
     let (data, org) = (&fact.data, fact.org.as_str());
     let giver = match str(&data["createdBy"]) {
@@ -101,7 +101,7 @@ fn key(fold: &mut Fold, fact: &Fact) {
     );
 }
 
-/// How a table names the column of a field.
+/// The column name of a field.
 pub(crate) fn snake(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {
@@ -113,7 +113,7 @@ pub(crate) fn snake(name: &str) -> String {
     snake
 }
 
-/// A record's fields are its columns, what is nested in it with both names.
+/// A record's fields are its columns; nested ones have both names.
 fn record(fold: &mut Fold, fact: &Fact, table: &'static str, what: &str) {
     let key: [&str; 2] = [&fact.org, str(&fact.data["id"])];
     let noted = DELETIONS.iter().find(|(known, _)| *known == table);
@@ -226,7 +226,7 @@ fn delivery(fold: &mut Fold, fact: &Fact) {
     );
 }
 
-/// It is to be made again, or for the first time, by its owner's wish.
+/// A delivery is to be made again, or for the first time, at its owner's request.
 fn queued(fold: &mut Fold, fact: &Fact) {
     let (data, at) = (&fact.data, json!(fact.time));
     let key = format!("{} {}", fact.org, str(&data["deliveryId"]));
@@ -244,7 +244,7 @@ fn queued(fold: &mut Fold, fact: &Fact) {
     );
 }
 
-/// The first fix of a time is the one that counts.
+/// The first fix at a time counts.
 fn position(fold: &mut Fold, fact: &Fact) {
     let data = &fact.data;
     let row = json!({"account_id": data["user_id"], "recorded_at": data["recorded_at"],
@@ -294,7 +294,7 @@ fn circle(fold: &mut Fold, fact: &Fact) {
     }
 }
 
-/// Whoever hides or shows again ends the hiding before it.
+/// Hiding or showing again ends the previous hiding.
 fn pause(fold: &mut Fold, fact: &Fact) {
     let (data, at) = (&fact.data, json!(fact.time));
     for row in fold.rows("sharing_pauses").values_mut() {
@@ -311,7 +311,7 @@ fn pause(fold: &mut Fold, fact: &Fact) {
     }
 }
 
-/// What was a person's own is gone; a circle outlives the name that they gave it.
+/// A person's own data are deleted; a circle outlives the name that they gave it.
 fn forget(fold: &mut Fold, data: &Value) {
     let account = &data["accountId"];
     for (table, whose) in OF_PERSONS {

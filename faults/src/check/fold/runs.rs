@@ -24,7 +24,7 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
     let Some(run) = fold.rows("runs").get_mut(&key) else {
         return;
     };
-    // What comes after a run's end changes nothing, unless it is retried.
+    // Events after a run's end change nothing, unless it is retried.
     if !run["ended_at"].is_null() {
         if fact.kind == "run.retried" && run["state"] != "SUCCEEDED" {
             begin_again(run);
@@ -81,7 +81,7 @@ fn step<'a>(run: &'a mut Value, data: &Value) -> &'a mut Value {
     step
 }
 
-/// A step that ends in a moment need not say that it began.
+/// A step that ends in a moment need not report its start.
 fn attempt<'a>(step: &'a mut Value, data: &Value, at: &Value) -> &'a mut Value {
     let number = &data["attempt"];
     let attempts = step["attempts"].as_array();

@@ -1,9 +1,9 @@
-//! Where rows stand in their lists: blocks of neighbours with exact counts, changed in the
+//! Where rows are in their lists: blocks of neighbouring rows with exact counts, changed in the
 //! transaction that changes the rows, so that a page's number leads to its block.
 //!
 //! A block begins with a row whose id's hash begins with zeros, and ends before the next such row.
-//! So the blocks follow from the rows alone: whatever the batches were, and in whatever order rows
-//! came and went, a fold of the log leads to the same blocks.
+//! So the blocks depend on the rows alone: however events were batched, and in whatever order rows
+//! were added and removed, a fold of the log leads to the same blocks.
 
 mod plan;
 mod store;
@@ -16,31 +16,31 @@ use sqlx::PgConnection;
 use self::plan::{Changes, Key, LEVELS, Level, Plan, key, ranges};
 use self::store::{Asked, Block};
 
-/// The rows of a kind as its table has them, newest first and then by id.
+/// The rows of a kind in the order of its table: newest first and then by id.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
-    /// The table, which is what the kind is called.
+    /// The table, whose name is that of the kind.
     pub(super) table: &'static str,
     /// The column of the rows' ids.
     pub(super) id: &'static str,
-    /// The column of what a list belongs to, where it belongs to something.
+    /// The column of the list's parent, if it has one.
     pub(super) parent: Option<&'static str>,
-    /// What there is a list of each value of.
+    /// The column with one list per value, if there is one.
     pub(super) state: Option<State>,
 }
 
-/// The column of a state, of each of which there is a list.
+/// The column of a state, with one list for each of its values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
-    /// It holds a word, compared as it is.
+    /// The column holds a word, compared as it is.
     Word(&'static str),
-    /// It holds free text. A list has the rows whose text is the same by its beginning, whatever
-    /// its case, as another column has it; what has no text is in none of these.
+    /// The column holds free text. A list has the rows whose text begins the same, whatever its
+    /// case, as another column has it; rows without a text are in none of these lists.
     Text(&'static str),
 }
 
 impl Rows {
-    /// The indexes that blocks are counted in.
+    /// The indexes used to count blocks.
     pub(super) fn indexes(self) -> Vec<String> {
         let table = self.table;
         let by_state = self.state.map(|state| match state {
@@ -55,7 +55,7 @@ impl Rows {
 }
 
 impl State {
-    /// The column of what the rows of a list have in common.
+    /// The column whose value the rows of a list share.
     fn key(self) -> String {
         match self {
             Self::Word(column) => column.to_owned(),
@@ -68,14 +68,14 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct List {
     org_id: String,
-    /// Empty where the list belongs to nothing.
+    /// Empty if the list has no parent.
     parent: String,
-    /// Empty for the rows of all states. Free text as it was written, until it is to be written
+    /// Empty for the rows of all states. Free text is as it was written, until it is to be written
     /// here.
     state: String,
 }
 
-/// What decides where a row stands in the lists.
+/// The fields that decide the place of a row in the lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowKey<'a> {
     pub(super) org_id: &'a str,
@@ -85,7 +85,7 @@ pub(super) struct RowKey<'a> {
     pub(super) id: &'a str,
 }
 
-/// How the lists of a kind change with a batch.
+/// The changes that a batch makes to the lists of a kind.
 pub(super) struct Blocks {
     rows: Rows,
     lists: BTreeMap<List, Changes>,
@@ -97,17 +97,17 @@ impl Blocks {
         Self { rows, lists }
     }
 
-    /// A row comes to stand somewhere.
+    /// Adds a row at its place.
     pub(super) fn add(&mut self, row: RowKey<'_>) {
         self.change(row, 1);
     }
 
-    /// A row does not stand there any more.
+    /// Removes a row from its place.
     pub(super) fn remove(&mut self, row: RowKey<'_>) {
         self.change(row, -1);
     }
 
-    /// Either of both: 1 or -1.
+    /// Adds the row if `change` is 1, removes it if it is -1.
     pub(super) fn change(&mut self, row: RowKey<'_>, change: i64) {
         let state = self.rows.state.map(|_| row.state);
         let state = state.filter(|state| !state.is_empty());
@@ -123,7 +123,7 @@ impl Blocks {
     }
 
     /// Writes the changes. The rows must have been written before: blocks whose bounds change are
-    /// counted anew.
+    /// counted again.
     pub(super) async fn write(mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.leave_out_unchanged();
         if let Some(State::Text(_)) = self.rows.state {
@@ -155,8 +155,8 @@ impl Blocks {
         self.lists.retain(|_, changes| !changes.is_empty());
     }
 
-    /// Makes one list of those whose states are the same text. Which are is for Postgres to say: it
-    /// compares what is asked for as well.
+    /// Merges the lists whose states are the same text. Postgres decides which are, as it compares
+    /// the texts of queries as well.
     async fn join_equal_states(&mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         let states = self.lists.keys().map(|list| list.state.as_str());
         let states: BTreeSet<_> = states.filter(|state| !state.is_empty()).collect();
@@ -176,7 +176,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Of each list and level the blocks about the changes.
+    /// Reads the blocks around the changes, for each list and level.
     async fn read(
         &self,
         rows: &mut PgConnection,

@@ -1,15 +1,15 @@
-//! What a batch changes in the blocks of a list, decided from the blocks about its changes.
+//! What a batch changes in the blocks of a list, decided from the blocks around its changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 
-/// Where a row stands in its list: microseconds by which it is older than 1970, so that the newest
+/// The place of a row in its list: microseconds by which it is older than 1970, so that the newest
 /// come first, and its id.
 pub(super) type Key = (i64, String);
 
-/// How many more rows stand at a key than before: one, or one less.
+/// How many more rows are at a key than before: one, or one less.
 pub(super) type Changes = BTreeMap<Key, i64>;
 
 /// The size of blocks: one of the second level holds some of the first.
@@ -23,8 +23,8 @@ pub(super) enum Level {
 
 pub(super) const LEVELS: [Level; 2] = [Level::First, Level::Second];
 
-/// The blocks of a list are read in so many stretches at most, so that changes far from each other
-/// do not lead through all that lies between them.
+/// The maximum number of stretches in which the blocks of a list are read, so that changes far from
+/// each other do not read everything in between.
 const STRETCHES: usize = 16;
 
 impl Level {
@@ -35,7 +35,7 @@ impl Level {
         }
     }
 
-    /// Whether the row of an id begins a block. What is here stands in migration 0033 once more.
+    /// Whether the row of an id begins a block. Migration 0033 repeats this rule.
     fn begins_with(self, id: &str) -> bool {
         let bound: &[u8] = match self {
             Self::First => &[0x01],
@@ -56,12 +56,12 @@ fn head() -> Key {
     (i64::MIN, String::new())
 }
 
-/// When the row that a key is of came to be; the block that a list begins with has none.
+/// The creation time of the row of a key; the block that a list begins with has none.
 pub(super) fn time(key: &Key) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(key.0.checked_neg()?)
 }
 
-/// The stretches of a list in which there are changes.
+/// The stretches of a list that contain changes.
 pub(super) fn ranges(changes: &Changes) -> impl Iterator<Item = (&Key, &Key)> {
     let keys: Vec<_> = changes.keys().collect();
     let length = keys.len().div_ceil(STRETCHES).max(1);
@@ -72,19 +72,19 @@ pub(super) fn ranges(changes: &Changes) -> impl Iterator<Item = (&Key, &Key)> {
     ranges.into_iter()
 }
 
-/// What becomes of the blocks of a list.
+/// The changes to the blocks of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// The row that they began with is gone: they become a part of the block before.
+    /// Blocks whose first row is gone: they become a part of the block before.
     pub(super) gone: BTreeSet<Key>,
-    /// Their bounds change, so that they are counted anew. Those that begin are among them.
+    /// Blocks whose bounds change, so that they are counted again. New blocks are among them.
     pub(super) anew: BTreeSet<Key>,
-    /// By how much the counts of others change.
+    /// By how much the counts of other blocks change.
     pub(super) shifted: BTreeMap<Key, i64>,
 }
 
 impl Plan {
-    /// `known` are the blocks that begin within the stretches of the changes, and of each stretch
+    /// `known` are the blocks that begin within the stretches of the changes, and for each stretch
     /// the one that begins before it.
     pub(super) fn of(changes: &Changes, level: Level, known: BTreeSet<Key>) -> Self {
         let mut plan = Self::default();
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Ids of which about the half begin a block, some of them one of the second level.
+    /// Ids of which about half begin a block, some of them one of the second level.
     static IDS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let ids = (0..100_000).map(|number| format!("id{number}"));
         let chosen = ids
@@ -136,7 +136,7 @@ mod tests {
         chosen.map(|(_, id)| id).collect()
     });
 
-    /// The first key of each block and how many rows it has, as the rows make them up.
+    /// The first key of each block and its number of rows, derived from the rows.
     fn blocks(rows: &BTreeSet<Key>, level: Level) -> BTreeMap<Key, i64> {
         let (mut blocks, mut block) = (BTreeMap::new(), head());
         for row in rows {
@@ -148,7 +148,7 @@ mod tests {
         blocks
     }
 
-    /// What the plan is given: the blocks within the stretches, and the last before each.
+    /// The input of the plan: the blocks within the stretches, and the last before each.
     fn known(blocks: &BTreeMap<Key, i64>, changes: &Changes) -> BTreeSet<Key> {
         let stretches = ranges(changes).flat_map(|(from, to)| {
             let before = blocks.range::<Key, _>(..from).next_back();

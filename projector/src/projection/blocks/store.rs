@@ -1,4 +1,4 @@
-//! The blocks as they are kept.
+//! The blocks as stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::plan::{Key, Level, time};
 use super::{List, Rows};
 
-/// A stretch of a list whose blocks are asked for.
+/// A stretch of a list whose blocks are queried.
 pub(super) struct Asked<'a> {
-    /// Whose answer it is a part of.
+    /// The index of the list and level that it is read for.
     pub(super) part: usize,
     pub(super) list: &'a List,
     pub(super) level: Level,
@@ -42,7 +42,7 @@ macro_rules! keys {
     };
 }
 
-/// What each of some texts counts as.
+/// Returns the key that each text is compared by.
 pub(super) async fn keys_of(
     rows: &mut PgConnection,
     texts: &BTreeSet<&str>,
@@ -56,8 +56,8 @@ pub(super) async fn keys_of(
     Ok(found.map(|row| (row.text, row.key)).collect())
 }
 
-/// The blocks that begin in a stretch, and the last that begins before it; each with the place of
-/// what was asked.
+/// Returns the blocks that begin in a stretch, and the last that begins before it; each with the
+/// index of its query in `asked`.
 pub(super) async fn read(
     rows: &mut PgConnection,
     kind: &str,
@@ -100,7 +100,7 @@ pub(super) async fn read(
     Ok(found.collect())
 }
 
-/// Changes the counts of blocks that keep their bounds; says whether one has come to nothing.
+/// Changes the counts of blocks that keep their bounds; returns whether a count is now zero.
 pub(super) async fn shift(
     rows: &mut PgConnection,
     kind: &str,
@@ -158,7 +158,7 @@ pub(super) async fn delete(
     Ok(())
 }
 
-/// Makes the blocks that are not there yet, to be counted.
+/// Creates the blocks that do not exist yet, to be counted.
 pub(super) async fn make(
     rows: &mut PgConnection,
     kind: &str,
@@ -183,15 +183,15 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Counts blocks anew: those of the first level their rows, those of the second what these have
-/// come to. Says whether one has come to nothing.
+/// Counts blocks again: first-level blocks by their rows, second-level blocks by the counts of
+/// these. Returns whether a count is zero.
 pub(super) async fn count(
     rows: &mut PgConnection,
     table: Rows,
     blocks: &[Block<'_>],
 ) -> Result<bool, sqlx::Error> {
     let mut is_any_empty = false;
-    // Each list is counted in an index of its own.
+    // Each list is counted in a separate index.
     for (level, is_of_state) in [
         (Level::First, false),
         (Level::First, true),
@@ -229,7 +229,7 @@ fn column<'a, T>(blocks: &[&'a Block<'a>], value: impl Fn(&'a Block<'a>) -> T) -
     blocks.iter().map(|block| value(block)).collect()
 }
 
-/// Writes a size to blocks, which may speak of `block` and of its end, `until`.
+/// A statement that sets the size of blocks; `size` may use `block` and its end, `until`.
 fn statement(size: &str) -> String {
     format!(
         "UPDATE list_blocks AS block SET count = {size}
@@ -248,8 +248,8 @@ fn statement(size: &str) -> String {
     )
 }
 
-/// The rows of a block. Those of its first moment, of its last and those between are each a part
-/// of the index, however many came to be at the same moment.
+/// The rows of a block. Those of its first moment, of its last and those between are each a range
+/// of the index, however many were created at the same moment.
 fn size_of_rows(table: Rows, is_of_state: bool) -> String {
     let Rows {
         table,
@@ -277,7 +277,7 @@ fn size_of_rows(table: Rows, is_of_state: bool) -> String {
     )
 }
 
-/// The blocks of the first level within one of the second.
+/// Sums the blocks of the first level within one of the second.
 const SIZE_OF_BLOCKS: &str = "(
     SELECT coalesce(sum(part.count), 0) FROM list_blocks AS part
     WHERE part.org_id = block.org_id AND part.kind = $1 AND part.parent = block.parent
@@ -285,7 +285,7 @@ const SIZE_OF_BLOCKS: &str = "(
       AND (part.age, part.id) >= (block.age, block.id)
       AND (part.age, part.id) < (coalesce(until.age, 9223372036854775807), coalesce(until.id, '')))";
 
-/// Deletes the blocks of lists in which no row is left: where there is nothing, there is no block.
+/// Deletes the blocks of lists without rows: an empty list has no block.
 pub(super) async fn delete_empty(
     rows: &mut PgConnection,
     kind: &str,

@@ -1,4 +1,4 @@
-//! Who is in a circle, and was.
+//! Current and former members of circles.
 
 use chrono::{DateTime, Utc};
 use schemas::{AccountId, CircleId, Event, Recorded};
@@ -45,7 +45,7 @@ pub(super) async fn join(rows: &mut PgConnection, events: &[&Recorded]) -> Resul
     Ok(())
 }
 
-/// Each membership ends with the first leaving that follows it.
+/// Each membership ends with the first leave event after it.
 pub(super) async fn leave(
     rows: &mut PgConnection,
     events: &[&Recorded],

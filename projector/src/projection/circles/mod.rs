@@ -1,4 +1,4 @@
-//! Circles with their members and places, and who hides.
+//! Circles with their members and places, and the pauses of sharing.
 
 mod members;
 mod pauses;

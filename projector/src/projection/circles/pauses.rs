@@ -1,4 +1,4 @@
-//! When persons hid where they were.
+//! The times during which persons hid their positions.
 
 use schemas::{AccountId, Event, Recorded};
 use sqlx::PgConnection;
@@ -37,7 +37,7 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Each pause ends with the next pause or the next resuming, if it has not ended by itself.
+/// Each pause ends with the next pause or the next resuming, if it has not expired before.
 pub(super) async fn end(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sqlx::Error> {
     let ends: Vec<_> = events
         .iter()

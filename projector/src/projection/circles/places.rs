@@ -10,7 +10,7 @@ use crate::projection::personal::{self, Unsealing, unseal_each};
 use crate::projection::text::storable;
 use crate::projection::{ApplyError, bigint};
 
-/// What is sealed of a place.
+/// The sealed part of a place.
 #[derive(Deserialize)]
 struct Place {
     name: String,

@@ -5,11 +5,11 @@ use sqlx::{PgConnection, PgPool};
 
 use super::{Counted, Counts};
 
-/// The advisory lock that those who fold deliveries share, and whoever deletes old ones takes: a
-/// row counts once, whichever of them comes to it.
+/// The advisory lock shared by the writers of deliveries, and held alone to delete old ones: a row
+/// counts once, whichever of them reaches it.
 const EXPIRING: i64 = 0x7761_7970_6f73_7402;
 
-/// Keeps deliveries from being deleted to the transaction's end.
+/// Keeps deliveries from being deleted until the end of the transaction.
 pub(super) async fn keep(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock_shared($1)", EXPIRING)
         .execute(rows)
@@ -17,7 +17,7 @@ pub(super) async fn keep(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Deletes at most `limit` deliveries whose last event is older than a time; says how many.
+/// Deletes at most `limit` deliveries whose last event is older than a time; returns their number.
 pub(crate) async fn delete_expired(
     pool: &PgPool,
     oldest: DateTime<Utc>,

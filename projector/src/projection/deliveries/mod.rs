@@ -43,7 +43,7 @@ struct Progress<'a> {
     attempts: Vec<Attempt<'a>>,
 }
 
-/// What is counted of deliveries.
+/// The counters of deliveries.
 struct Counts {
     totals: Totals,
     blocks: Blocks,
@@ -57,11 +57,11 @@ struct Counted {
     event_type: String,
     created_at: DateTime<Utc>,
     status: String,
-    /// One for what is there now, minus one for what was there before.
+    /// One for the new state, minus one for the old one.
     change: i64,
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy)]
 enum Standing {
     Succeeded,
@@ -150,7 +150,7 @@ impl<'a> From<&'a Attempted> for Attempt<'a> {
     }
 }
 
-/// The attempts of each delivery in their order; its last event says where it stands.
+/// Collects the attempts of each delivery in order; its last event decides its state.
 fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
     let mut deliveries: IndexMap<(&str, &str), Progress<'a>> = IndexMap::new();
     for recorded in events {
@@ -224,7 +224,7 @@ async fn upsert(
         .collect();
     let attempts = attempts.map_err(|error| ApplyError::Refused(error.to_string()))?;
     let messages = || deliveries.iter().map(|delivery| delivery.message);
-    // Parts of one statement all see the table as it was before: `before` has the old states.
+    // All parts of one statement see the table as it was before: `before` has the old states.
     let counted = sqlx::query_as!(
         Counted,
         r#"WITH attempted AS MATERIALIZED (

@@ -1,5 +1,4 @@
-//! Exact counts of records by when they came to be, changed in the transaction that changes the
-//! records.
+//! Exact counts of records by creation time, changed in the transaction that changes the records.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +6,13 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-/// The lengths that are counted, in minutes: a quarter of an hour and a day.
+/// The lengths of the stretches, in minutes: a quarter of an hour and a day.
 const LENGTHS: [i16; 2] = [15, 1_440];
 
 /// A stretch of time of an organization: its length in minutes and its beginning.
 type Stretch = (String, i16, DateTime<Utc>);
 
-/// How a count changes.
+/// The change of a count.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     pub(super) count: i64,
@@ -30,18 +29,18 @@ impl Counted {
         self.count == 0 && self.revenue == 0
     }
 
-    /// The revenue for a numeric column.
+    /// The revenue as text for a numeric column.
     pub(super) fn revenue_text(&self) -> String {
         self.revenue.to_string()
     }
 }
 
-/// How the counts change with a batch. Sums of many 64-bit amounts need not fit into 64 bits.
+/// The changes of a batch to the counts. Sums of many 64-bit amounts need not fit into 64 bits.
 #[derive(Debug, Default)]
 pub(super) struct ByTime(BTreeMap<Stretch, Counted>);
 
 /// Writes changes to a table, in the order of the keys. Stretches without records have no row, so
-/// that the rows do not depend on how events fell into batches.
+/// that the rows do not depend on how events were batched.
 macro_rules! write_into {
     ($table:literal, $changes:expr, $rows:expr $(, $sum:literal $parameter:literal = $value:expr)?) => {{
         let changes: &BTreeMap<Stretch, Counted> = $changes;
@@ -84,7 +83,7 @@ macro_rules! write_into {
 }
 
 impl ByTime {
-    /// Counts records that came to be at a time.
+    /// Counts records that were created at a time.
     pub(super) fn add(&mut self, org_id: &str, time: DateTime<Utc>, count: i64, revenue: i128) {
         for (minutes, begins) in stretches(time) {
             let key = (org_id.to_owned(), minutes, begins);
@@ -107,12 +106,12 @@ impl ByTime {
     }
 }
 
-/// The stretches that a time falls in: how many minutes long each is, and when it begins.
+/// The stretches that contain a time: the length of each in minutes, and its beginning.
 pub(super) fn stretches(time: DateTime<Utc>) -> [(i16, DateTime<Utc>); 2] {
     LENGTHS.map(|minutes| (minutes, beginning(time, minutes)))
 }
 
-/// The beginning of the stretch that a time falls in, counted from 1970, also for times before.
+/// The beginning of the stretch that contains a time, counted from 1970, also for times before.
 fn beginning(time: DateTime<Utc>, minutes: i16) -> DateTime<Utc> {
     let length = i64::from(minutes) * 60;
     let seconds = time.timestamp().div_euclid(length) * length;

@@ -1,4 +1,4 @@
-//! How many records have each value of the fields that lists are filtered by.
+//! The number of records with each value of the fields that lists are filtered by.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-/// What has a value, as it was written: the organization, the column and the value.
+/// A value as it was written, with its organization and column.
 type Had<'a> = (&'a str, &'static str, Cow<'a, str>);
 
-/// How the numbers change with a batch.
+/// The changes of a batch to the numbers.
 #[derive(Debug, Default)]
 pub(super) struct ByValue<'a>(BTreeMap<Had<'a>, i64>);
 
 impl<'a> ByValue<'a> {
-    /// Counts a record that has this value, or has it no more; nothing where it has none.
+    /// Counts a record that gains or loses this value; an empty value is not counted.
     pub(super) fn add(
         &mut self,
         org_id: &'a str,
@@ -27,8 +27,8 @@ impl<'a> ByValue<'a> {
         }
     }
 
-    /// Writes the changes, in the order of the keys. What counts as the same value is for Postgres
-    /// to say: it compares the values that are asked for as well.
+    /// Writes the changes, in the order of the keys. Postgres decides which values are the same, as
+    /// it compares the values of queries as well.
     pub(super) async fn write(
         mut self,
         rows: &mut PgConnection,

@@ -8,9 +8,9 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use crate::projection::bigint;
 
-/// Notes that events have changed records of a kind. Every call gives the organization a moment
-/// that it has not had before, in whole seconds, as HTTP's dates are: an event that was applied
-/// late does not hide behind newer ones.
+/// Saves when events have changed records of a kind. Every call gives the organization a new time,
+/// in whole seconds like HTTP dates: an event that was applied late does not hide behind newer
+/// ones.
 pub(super) async fn note(
     rows: &mut PgConnection,
     kind: &str,
@@ -21,7 +21,7 @@ pub(super) async fn note(
         let sequence = newest.entry(recorded.stream.org.as_str()).or_default();
         *sequence = recorded.sequence.max(*sequence);
     }
-    // In the order of the keys, as totals are.
+    // In the order of the keys, like totals.
     sqlx::query!(
         "INSERT INTO record_changes (org_id, kind, sequence, changed_at)
          SELECT org_id, $2, sequence, date_trunc('second', clock_timestamp())

@@ -1,4 +1,4 @@
-//! Which records are gone and since when, for those who keep copies up to date.
+//! Deleted records with their deletion time, for clients that keep copies up to date.
 
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
@@ -6,7 +6,7 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::Change;
 use crate::projection::totals::Totals;
 
-/// Notes in a table of its own what a batch deletes, and forgets what is there again.
+/// Saves what a batch deletes in a separate table, and removes the entries of what exists again.
 macro_rules! deletions {
     ($($name:ident in $table:literal),+ $(,)?) => {$(
         pub(super) async fn $name<R>(

@@ -1,5 +1,5 @@
-//! Exact counts of records by what they have in a field and when they came to be: what series are
-//! grouped by.
+//! Exact counts of records by the value of a field and by creation time, which series are grouped
+//! by.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use super::by_time::{Counted, stretches};
 use super::orders::brought_in;
 use super::{Change, Put, Table};
 
-/// How many characters of a value are told apart.
+/// How many characters of a value are distinguished.
 const VALUE_LENGTH: usize = 100;
 
 /// The organization, the column, the length in minutes and the beginning of a stretch of time, and
 /// the value.
 type Key<'a> = (&'a str, &'static str, i16, DateTime<Utc>, Cow<'a, str>);
 
-/// How the counts change with a batch.
+/// The changes of a batch to the counts.
 #[derive(Debug, Default)]
 pub(super) struct Grouped<'a>(BTreeMap<Key<'a>, Counted>);
 
 impl<'a> Grouped<'a> {
-    /// Takes off what the rows say before a batch, and adds what they say after it.
+    /// Subtracts the rows before a batch, and adds the rows after it.
     pub(super) fn of<T: Table>(change: &'a Change<'_, T::Record>) -> Self {
         let mut grouped = Self::default();
         for held in &change.before {
@@ -114,7 +114,7 @@ impl<'a> Grouped<'a> {
     }
 }
 
-/// The part of a value that is told apart, as Postgres' `left` cuts it.
+/// The part of a value that is distinguished, cut like Postgres' `left` does.
 fn beginning_of(value: Cow<'_, str>) -> Cow<'_, str> {
     match value.char_indices().nth(VALUE_LENGTH) {
         None => value,

@@ -1,4 +1,4 @@
-//! What is counted of leads beside their rows: how many came to be in each stretch of time.
+//! Counters of leads besides their rows: how many were created in each stretch of time.
 
 use schemas::record::Lead;
 use sqlx::PgConnection;
@@ -7,7 +7,7 @@ use super::by_time::ByTime;
 use super::{Change, Put};
 use crate::projection::totals::Totals;
 
-/// Counts the leads of a batch anew: takes off what the rows say now, adds what they will say.
+/// Recounts the leads of a batch: subtracts the current rows, adds the new ones.
 pub(super) async fn recount(
     rows: &mut PgConnection,
     change: &Change<'_, Lead>,

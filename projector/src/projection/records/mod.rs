@@ -1,4 +1,4 @@
-//! Business records: one row for each that is there, with the fields that were written.
+//! Business records: one row for each existing record, with the fields that were written.
 
 mod by_time;
 mod by_value;
@@ -28,20 +28,20 @@ use super::{ApplyError, Projection};
 /// A record's organization and id.
 type Key<'a> = (&'a str, &'a str);
 
-/// A record to write, as the batch leaves it.
+/// A record to write, in its state after the batch.
 struct Put<'a, R> {
     key: Key<'a>,
     record: &'a R,
     updated_at: DateTime<Utc>,
 }
 
-/// A record to take away, as the batch leaves it.
+/// A record that the batch deletes.
 struct Gone<'a> {
     key: Key<'a>,
     deleted_at: DateTime<Utc>,
 }
 
-/// A row as it was before a batch, as far as something is derived from it.
+/// A row before a batch, with the columns that something is derived from.
 struct Held {
     org_id: String,
     id: String,
@@ -51,13 +51,13 @@ struct Held {
     /// 0 for kinds whose amounts are not summed up.
     amount: i64,
     /// The values of [`Table::BY_VALUE`], in its order; empty where there is none. One more, empty,
-    /// gives the array its type where a table counts none.
+    /// gives the array its type if a table counts none.
     values: Vec<String>,
     /// The same of [`Table::GROUPS`].
     groups: Vec<String>,
 }
 
-/// What a batch changes.
+/// The changes of a batch.
 struct Change<'a, R> {
     before: Vec<Held>,
     put: Vec<Put<'a, R>>,
@@ -70,7 +70,7 @@ fn touched<'a, R>(put: &[Put<'a, R>], gone: &[Gone<'a>]) -> impl Iterator<Item =
     put.iter().map(|put| put.key).chain(gone)
 }
 
-/// What an event leaves of its record.
+/// The state of a record after an event.
 enum Left<'a, R> {
     All(&'a R),
     Nothing,
@@ -80,24 +80,24 @@ enum Left<'a, R> {
 trait Table: Send + Sync {
     /// The table's name, which is the projection's and that of its totals.
     const NAME: &'static str;
-    /// That table, and those that are derived from it.
+    /// That table, and the tables derived from it.
     const TABLES: &'static [&'static str];
     /// The records' aggregate.
     const AGGREGATES: &'static [AggregateType];
-    /// What an event carries of a record: all of it.
+    /// The content of a record, which every event carries in full.
     type Record: Send + Sync;
 
-    /// How the table's rows are listed.
+    /// The order and the lists of the table's rows.
     const ROWS: Rows;
-    /// The columns of which it is counted how many records have each value.
+    /// The columns for which the records with each value are counted.
     const BY_VALUE: &'static [&'static str];
     /// The columns by which series of the records are grouped.
     const GROUPS: &'static [&'static str];
 
-    /// What an event of this kind leaves.
+    /// The state of the record after an event, if it is of this kind.
     fn left_by(event: &Event) -> Option<Left<'_, Self::Record>>;
 
-    /// The rows that a batch touches, as they are.
+    /// The rows that a batch touches, as stored.
     fn held<'a>(
         rows: &'a mut PgConnection,
         put: &'a [Put<'a, Self::Record>],
@@ -110,13 +110,13 @@ trait Table: Send + Sync {
         put: &'a [Put<'a, Self::Record>],
     ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 
-    /// Takes rows away.
+    /// Deletes rows.
     fn delete<'a>(
         rows: &'a mut PgConnection,
         gone: &'a [Gone<'a>],
     ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 
-    /// Keeps what else is derived from these rows.
+    /// Updates the other tables derived from these rows.
     fn derive<'a>(
         _rows: &'a mut PgConnection,
         _change: &'a Change<'a, Self::Record>,
@@ -125,10 +125,10 @@ trait Table: Send + Sync {
         Box::pin(future::ready(Ok(())))
     }
 
-    /// When a record came to be, and its state where there is a list of each.
+    /// The creation time of a record, and its state if there is a list of each.
     fn listed(record: &Self::Record) -> (DateTime<Utc>, Cow<'_, str>);
 
-    /// What a record's amount is; 0 where amounts are not summed up.
+    /// The amount of a record; 0 if amounts are not summed up.
     fn amount(record: &Self::Record) -> i64;
 
     /// A record's values of [`Self::BY_VALUE`], in its order.
@@ -183,7 +183,7 @@ impl<T: Table> Projection for T {
     }
 }
 
-/// Takes off what the rows say before a batch, and adds what they say after it.
+/// Subtracts the rows before a batch, and adds the rows after it.
 fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, ByValue<'a>) {
     let (mut totals, mut blocks) = (Totals::default(), Blocks::of(T::ROWS));
     let mut by_value = ByValue::default();
@@ -217,7 +217,7 @@ fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, By
     (totals, blocks, by_value)
 }
 
-/// Each event carries the whole record, so that of a batch only the last of each matters.
+/// Each event carries the whole record, so only the last of each in a batch matters.
 fn last_of_each<'a, T: Table>(events: &[&'a Recorded]) -> (Vec<Put<'a, T::Record>>, Vec<Gone<'a>>) {
     let mut last: IndexMap<Key<'a>, _> = IndexMap::with_capacity(events.len());
     for recorded in events {

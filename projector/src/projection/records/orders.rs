@@ -1,5 +1,5 @@
-//! What is counted of orders beside their rows: how many there are of each status, how many came to
-//! be in each stretch of time, and what they bring in by month and by these.
+//! Counters of orders besides their rows: how many there are of each status, how many were created
+//! in each stretch of time, and their revenue by month and by stretch.
 
 use schemas::record::{Order, OrderStatus};
 use sqlx::PgConnection;
@@ -20,7 +20,7 @@ pub(super) fn status_name(status: OrderStatus) -> &'static str {
     }
 }
 
-/// Counts the orders of a batch anew: takes off what the rows say now, adds what they will say.
+/// Recounts the orders of a batch: subtracts the current rows, adds the new ones.
 pub(super) async fn recount(
     rows: &mut PgConnection,
     change: &Change<'_, Order>,

@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-/// How the months of organizations change with a batch. Sums of many 64-bit amounts need not fit
+/// The changes of a batch to the months of organizations. Sums of many 64-bit amounts need not fit
 /// into 64 bits.
 #[derive(Debug, Default)]
 pub(super) struct Revenue(BTreeMap<(String, NaiveDate), i128>);
@@ -19,8 +19,8 @@ impl Revenue {
         *self.0.entry((org_id.to_owned(), month)).or_default() += amount;
     }
 
-    /// Writes the changes, in the order of the keys. Months that come to nothing have no row, so
-    /// that the rows do not depend on how events fell into batches.
+    /// Writes the changes, in the order of the keys. Months whose sum is zero have no row, so that
+    /// the rows do not depend on how events were batched.
     pub(super) async fn write(mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.0.retain(|_, change| *change != 0);
         if self.0.is_empty() {

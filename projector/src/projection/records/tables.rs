@@ -15,8 +15,8 @@ use super::super::text::{optional, storable};
 use super::super::totals::Totals;
 use super::{Change, Gone, Held, Left, Put, Table, deletions, leads, orders, touched};
 
-/// States a table once: its own columns with their parameters and how a record fills them. The
-/// key and the times are common to all. Postgres checks each statement when it is described.
+/// Defines a table once: its own columns with their parameters and how a record fills them. The key
+/// and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
@@ -136,7 +136,7 @@ macro_rules! table {
             })?
         }
     };
-    // Most kinds are listed as a whole only.
+    // Most kinds are listed only as a whole.
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
         $(with $derive:path, $($derived:literal),+)?
@@ -217,7 +217,7 @@ table! {
 }
 
 table! {
-    /// The orders of every organization, with what they bring in.
+    /// The orders of every organization, with their revenue.
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
         with orders::recount, "revenue_months", "orders_by_time"
         listed by Some(State::Word("status")),

@@ -1,4 +1,4 @@
-//! Runs as the API reads them: the state, the trigger, and every step with its attempts.
+//! Runs as the API shows them: the state, the trigger, and every step with its attempts.
 
 mod outlines;
 mod rows;
@@ -41,7 +41,7 @@ impl Projection for Runs {
     }
 
     fn aggregates(&self) -> &'static [AggregateType] {
-        // A workflow's events give the steps that a run has before it begins them.
+        // A workflow's events define the steps that a run has before it begins them.
         &[AggregateType::Run, AggregateType::Workflow]
     }
 
@@ -110,7 +110,7 @@ fn changes_a_run(recorded: &Recorded) -> bool {
     recorded.stream.aggregate == AggregateType::Run && !matches!(recorded.event, Event::Custom(_))
 }
 
-/// The runs whose first event in the batch is not their trigger: they have rows already.
+/// The runs whose first event in the batch is not their trigger: they already have rows.
 fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
     let mut seen = HashSet::with_capacity(events.len());
     events

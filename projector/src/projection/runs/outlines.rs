@@ -1,4 +1,4 @@
-//! The steps of workflows' definitions, by version: what a run shows before it has got there.
+//! The steps of workflows' definitions, by version: what a run shows before it reaches them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use super::rows::Folded;
 use super::run::{Outline, Plan};
 use crate::projection::ApplyError;
 
-/// Definitions held in memory at most.
+/// The maximum number of definitions held in memory.
 const HELD: usize = 10_000;
 
 /// Organization, workflow and version.
 type Key = (String, String, u32);
 
-/// A step as it is kept.
+/// A step as stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     #[serde(flatten)]
     outline: Outline,
-    /// Where its ways lead; absent where it was kept before steps could branch.
+    /// Where its ways lead; absent if it was stored before steps could branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ways: Vec<(Way, Vec<StepId>)>,
 }
 
-/// The definitions that were used lately. A version never changes, so that what is held here is
-/// right whatever becomes of the transaction it was read in.
+/// The recently used definitions. A version never changes, so what is held here is right even if
+/// the transaction that read it is rolled back.
 #[derive(Default)]
 pub(super) struct Outlines(HashMap<Key, Arc<Plan>>);
 
 impl Outlines {
     /// Writes the definitions that `events` save, and reads those that their triggers and the
-    /// runs of rows need.
+    /// stored runs need.
     pub(super) async fn prepare(
         &mut self,
         rows: &mut PgConnection,

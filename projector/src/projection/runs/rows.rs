@@ -1,4 +1,4 @@
-//! The rows of runs: read for a whole batch at once, and written so.
+//! The rows of runs: read and written for a whole batch at once.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::run::{Origin, Run};
 use crate::projection::ApplyError;
 use crate::projection::text::optional;
 
-/// Postgres takes no message of more than 1 GiB, and what steps give out may be large.
+/// Postgres accepts no message of more than 1 GiB, and the output of steps may be large.
 const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// A run's organization and id.
@@ -20,7 +20,7 @@ pub(super) type Key<'a> = (&'a str, &'a str);
 /// Runs by their key, in the order of the batch.
 pub(super) type Folded<'a> = IndexMap<Key<'a>, Run<'a>>;
 
-/// The runs that are there already.
+/// Reads the runs that exist already.
 pub(super) async fn read<'a>(
     rows: &mut PgConnection,
     wanted: &[Key<'a>],
@@ -63,7 +63,7 @@ pub(super) async fn read<'a>(
         .collect())
 }
 
-/// Makes the rows of new runs and rewrites those of others.
+/// Inserts the rows of new runs and updates the others.
 pub(super) async fn write(rows: &mut PgConnection, folded: &Folded<'_>) -> Result<(), ApplyError> {
     let (mut added, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (key, run) in folded {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The state of a step as it reads: one that the run has ended under says so.
+/// The state of a step as shown: a step in progress when the run ended says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum StepState {
@@ -34,7 +34,7 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    /// Whether the step may leave some of its ways aside.
+    /// Whether the step may leave some of its ways out.
     pub(super) fn branches(&self) -> bool {
         matches!(self.kind, StepType::Condition | StepType::WaitForEvent)
     }
@@ -45,11 +45,11 @@ impl Outline {
     }
 }
 
-/// The definition that a run follows, as far as its reads go.
+/// The definition that a run follows, as far as reads of the run need it.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Outline>,
-    /// The ways between them, where some step may leave a way aside.
+    /// The ways between them, if some step may leave a way out.
     pub(super) ways: Option<Ways>,
 }
 
@@ -60,10 +60,10 @@ pub(super) struct Step {
     outline: Outline,
     state: StepState,
     attempts: Vec<Attempt>,
-    // Carried as text: they may be large, and nothing here looks into them.
+    // Carried as text: they may be large, and nothing here parses them.
     input: Option<Box<RawValue>>,
     output: Option<Box<RawValue>>,
-    /// Which way the run went on from it, where that was not `next`.
+    /// The way that the run took from it, if that was not `next`.
     #[serde(default, skip_serializing_if = "is_next")]
     way: Way,
 }
@@ -85,22 +85,22 @@ struct Attempt {
     error: Option<String>,
 }
 
-/// What a run's trigger fixed.
+/// What a run's trigger determined.
 #[derive(Debug)]
 pub(super) struct Origin<'a> {
     pub(super) triggered: &'a Triggered,
 }
 
-/// A run as it reads.
+/// A run as shown by the API.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) workflow_id: String,
     pub(super) workflow_version: u32,
-    /// What it follows; of a run from before the batch only where steps may be skipped.
+    /// The definition; for a run from before the batch only if steps may be skipped.
     pub(super) plan: Option<Arc<Plan>>,
-    /// Set where the batch holds the run's trigger, so that its row has yet to be made.
+    /// Set if the batch contains the run's trigger, so that its row has yet to be inserted.
     pub(super) origin: Option<Origin<'a>>,
-    /// The state before the batch, where there was one.
+    /// The state before the batch, if there was one.
     pub(super) before: Option<State>,
     pub(super) state: State,
     pub(super) created_at: DateTime<Utc>,
@@ -111,7 +111,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run that was asked for, with the steps of its definition.
+    /// A run that was triggered, with the steps of its definition.
     pub(super) fn triggered(triggered: &'a Triggered, at: DateTime<Utc>, plan: &Arc<Plan>) -> Self {
         let steps = plan.steps.iter().map(|outline| Step {
             outline: outline.clone(),
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Folds an event that happened at `at`; says what is wrong where it does not fit.
+    /// Folds an event that happened at `at`; returns what is wrong if it does not fit.
     pub(super) fn fold(&mut self, event: &Event, at: DateTime<Utc>) -> Result<(), String> {
         let before = self.state;
         self.state = before.after(event);
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
                 self.end(at);
                 self.error = Some(failed.error.clone());
             }
-            // What a NOTIFY step says stands in the run's stream and changes nothing of the run.
+            // The message of a NOTIFY step is in the run's stream and does not change the run.
             _ => {}
         }
         Ok(())
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whatever has not succeeded is still to come.
+    /// Resets every step that has not succeeded.
     fn begin_again(&mut self) {
         self.ended_at = None;
         self.error = None;
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         step.ok_or_else(|| "the run's definition has no such step".to_owned())
     }
 
-    /// Nothing of an ended run looks as if it were still to come.
+    /// Ends the run, so that none of its steps looks as if it were still to come.
     fn end(&mut self, at: DateTime<Utc>) {
         self.ended_at = Some(at);
         for step in &mut self.steps {
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
 }
 
 impl Step {
-    /// The attempt of that number; a step that ends in a moment need not say that it began.
+    /// Returns the attempt of that number; a step that ends at once need not say that it began.
     fn attempt(&mut self, number: u32, at: DateTime<Utc>) -> &mut Attempt {
         let known = self.attempts.iter().position(|one| one.number == number);
         let index = known.unwrap_or_else(|| {

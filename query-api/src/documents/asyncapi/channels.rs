@@ -1,11 +1,11 @@
-//! Where messages go, and who sends them.
+//! The channels of messages, and their senders.
 
 use serde_json::{Map, Value, json};
 
 use super::frames::{FROM_CLIENT, FROM_SERVER};
 use super::reference;
 
-/// Why the server closes a socket: below 3500 the client does well to connect again.
+/// Why the server closes a socket. Clients should reconnect on codes below 3500.
 const CLOSE_CODES: &[(u16, &str)] = &[
     (3000, "The process is shutting down; reconnect."),
     (3001, "The process lost the event log."),
@@ -45,7 +45,7 @@ impl Channel<'_> {
         })
     }
 
-    /// Something done on the channel with some of its messages.
+    /// An operation on the channel with some of its messages.
     fn operation(&self, action: &str, summary: &str, of: &[&str]) -> Value {
         let channel = self.name;
         let message =
@@ -67,7 +67,7 @@ fn socket() -> Channel<'static> {
     }
 }
 
-/// Webhooks get every type, the feeds theirs.
+/// Webhooks get every type, the feeds their own.
 fn others<'a>(types: &[&'a str]) -> [Channel<'a>; 3] {
     let is_position = |name: &&str| *name == "location.updated";
     let channel = |name, prefix, messages| Channel {

@@ -1,15 +1,15 @@
-//! What each public type of event says outside.
+//! The public data of each type of event.
 
 use schemas::{CATALOG, CatalogEntry, Visibility};
 use serde_json::{Map, Value, json};
 
-/// The user's own events, of any name behind the dot.
+/// Custom events, with any name after the dot.
 pub(super) const CUSTOM: &str = "custom.name";
 
-/// Fields that stand in the log and are shown to nobody.
+/// Fields that are stored in the log but shown to no one.
 const HIDDEN: &[&str] = &["keySha256", "secret", "sealed", "audience"];
 
-/// Every public type, and the shapes of what they say.
+/// Every public type, and the schemas of their data.
 pub(super) struct PublicEvents {
     pub(super) types: Vec<&'static str>,
     pub(super) schemas: Map<String, Value>,
@@ -38,7 +38,7 @@ impl PublicEvents {
             return;
         };
         schema.remove("$schema");
-        // As the JSON Schema draft that AsyncAPI builds on calls them.
+        // Named as in the JSON Schema draft that AsyncAPI builds on.
         if let Some(definitions) = schema.remove("$defs") {
             schema.insert("definitions".to_owned(), definitions);
         }
@@ -48,7 +48,7 @@ impl PublicEvents {
     }
 }
 
-/// A type's definitions stand within its own schema: others may call something else the same.
+/// A type's definitions are kept within its own schema: other types may use the same names.
 fn redirect(owner: &str, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -67,8 +67,8 @@ fn redirect(owner: &str, value: &mut Value) {
     }
 }
 
-/// Takes away what is hidden, and adds what is unsealed before it is shown. That is absent where
-/// its person was forgotten, so it is never required.
+/// Removes hidden fields, and adds those that are unsealed before they are shown. They are absent
+/// once their person was forgotten, so they are never required.
 fn show(name: &str, schema: &mut Map<String, Value>) {
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| !HIDDEN.iter().any(|hidden| name == hidden));
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// The samples of every type are what the log really holds.
+    /// The samples of every type contain what the log really stores.
     #[test]
     fn what_is_shown_of_every_sample_is_described() {
         let told = PublicEvents::gather();
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(seen.len(), told.types.len() - 1, "{seen:?}");
     }
 
-    /// Two types may mean different things by one name.
+    /// Two types may use one name for different things.
     #[test]
     fn the_definitions_of_a_type_are_its_own() {
         let told = PublicEvents::gather();

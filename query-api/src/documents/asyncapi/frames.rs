@@ -1,4 +1,4 @@
-//! The frames of the socket, both ways.
+//! The frames of the socket, in both directions.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) const FROM_SERVER: &[&str] = &[
     "error",
 ];
 
-/// Adds the messages of all frames, and the shapes that they share.
+/// Adds the messages of all frames, and their shared schemas.
 pub(super) fn add(
     messages: &mut Map<String, Value>,
     schemas: &mut Map<String, Value>,

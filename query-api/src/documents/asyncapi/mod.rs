@@ -1,5 +1,5 @@
-//! The description of what Waypost tells by itself, after `AsyncAPI` 3.0: the socket, webhooks and
-//! the feeds. What events say comes from the JSON Schemas of their types.
+//! The description of what Waypost sends on its own, in `AsyncAPI` 3.0: the socket, webhooks and
+//! feeds. Event data comes from the JSON Schemas of the event types.
 
 mod channels;
 mod data;
@@ -86,7 +86,7 @@ fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
-/// Of the user's own events only the beginning is known.
+/// Only the beginning of custom event types is known.
 fn type_of(name: &str) -> Value {
     if name == data::CUSTOM {
         json!({"type": "string", "pattern": r"^custom\."})
@@ -95,7 +95,7 @@ fn type_of(name: &str) -> Value {
     }
 }
 
-/// An event as the feeds tell it.
+/// An event as the feeds show it.
 fn line(name: &str, data: &Value) -> Value {
     let optional = json!({"type": ["string", "null"]});
     let fields = json!({

@@ -199,7 +199,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What is kept of a person.
+/// The data kept about a person.
 fn own_data() -> Value {
     let things = || array(&json!({"type": "object"}));
     let own = answer(vec![

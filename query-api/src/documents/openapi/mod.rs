@@ -1,4 +1,4 @@
-//! The description of every HTTP operation, after OpenAPI 3.1: a file per tag.
+//! The description of every HTTP operation, in OpenAPI 3.1: one file per tag.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "shapes are put together where they are handed over"
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Every `$ref` of a value.
+    /// Collects every `$ref` of a value.
     fn references(value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! One operation: what it takes, who may ask for it and what it answers.
+//! One operation: its parameters, authorized callers and responses.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ const SORT: &str = "What the list is ordered by, ascending; descending after a `
                     equal in `createdAt`, `name` or `amount` are ordered by `id`; those that are \
                     equal in another field have the newest first, and after a `-` last.";
 
-/// Who may ask.
+/// The authorized callers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Caller {
     /// Anybody.
@@ -23,11 +23,11 @@ pub(super) enum Caller {
     Person,
     /// A person with an access token; the request is not counted.
     Uncounted,
-    /// A person, or nobody known.
+    /// A person, or an anonymous caller.
     Perhaps,
 }
 
-/// An operation in the making.
+/// An operation being built.
 pub(super) struct Operation {
     pub(super) method: &'static str,
     pub(super) path: Cow<'static, str>,
@@ -83,13 +83,13 @@ impl Operation {
         self
     }
 
-    /// An API key with this scope is needed.
+    /// Requires an API key with this scope.
     pub(super) fn key(self, scope: Scope) -> Self {
         self.by(Caller::Key(scope, Api::Waypost))
             .refuses(&[401, 403, 429])
     }
 
-    /// The same, on the API that counts by the minute and takes `X-Api-Key` too.
+    /// Like [`Self::key`], on the API that counts per minute and also accepts `X-Api-Key`.
     pub(super) fn business_key(self, scope: Scope) -> Self {
         self.by(Caller::Key(scope, Api::BusinessData))
             .refuses(&[401, 403, 429])
@@ -104,13 +104,13 @@ impl Operation {
         self
     }
 
-    /// It reads from the read models, which may be told to wait for a position.
+    /// Reads from the read models, and may be asked to wait for a position.
     pub(super) fn read(self) -> Self {
         self.parameter(refer("parameters", "MinPosition"))
             .refuses(&[400, 500, 503])
     }
 
-    /// It answers a page of a list.
+    /// Returns a page of a list.
     pub(super) fn paged(self) -> Self {
         let paging = ["Limit", "Page", "Cursor"];
         let paged = paging.into_iter().fold(self, |operation, name| {
@@ -119,7 +119,7 @@ impl Operation {
         paged.answer_header("Link")
     }
 
-    /// What its list holds can be searched, sorted by these, and narrowed to a span of time.
+    /// Its list can be searched, sorted by these fields, and limited to a span of time.
     pub(super) fn searched(self, kind: &search::Kind) -> Self {
         let both = kind.sorts().into_iter();
         let both = both.flat_map(|by| [by.to_owned(), format!("-{by}")]);
@@ -132,34 +132,34 @@ impl Operation {
         searched.query_value("sort", SORT, sorts)
     }
 
-    /// What its list holds can be searched by a text.
+    /// Its list can be searched by a text.
     pub(super) fn sought(self, description: &str) -> Self {
         self.sought_in("q", description)
     }
 
-    /// What its list holds can be narrowed to what a field holds.
+    /// Its list can be filtered by the content of a field.
     pub(super) fn sought_in(self, field: &str, description: &str) -> Self {
         self.query_value(field, description, sought())
     }
 
-    /// It appends to the log.
+    /// Appends to the log.
     pub(super) fn command(self) -> Self {
         self.answer_header("Waypost-Position").refuses(&[500, 503])
     }
 
-    /// It may be sent again under an `Idempotency-Key`.
+    /// Can be repeated under an `Idempotency-Key`.
     pub(super) fn idempotent(self) -> Self {
         self.parameter(refer("parameters", "IdempotencyKey"))
             .refuses(&[400, 409])
     }
 
-    /// It is refused where its caller has not seen what it would change.
+    /// Is refused if the caller has not seen the current state of what it changes.
     pub(super) fn conditional(self) -> Self {
         self.parameter(refer("parameters", "IfMatch"))
             .refuses(&[400, 412])
     }
 
-    /// It is refused, too, where its caller expects nothing to be there.
+    /// Is also refused if the caller expects that nothing exists yet.
     pub(super) fn creates(self) -> Self {
         self.parameter(refer("parameters", "IfNoneMatch"))
             .conditional()
@@ -170,7 +170,7 @@ impl Operation {
         self
     }
 
-    /// A value in the path; of any text unless `schema` says more.
+    /// A parameter in the path: any text unless `schema` restricts it.
     pub(super) fn path_value(self, name: &str, description: &str, schema: Value) -> Self {
         self.parameter(json!({
             "name": name, "in": "path", "required": true, "description": description,
@@ -184,7 +184,7 @@ impl Operation {
         }))
     }
 
-    /// A JSON body that must be there.
+    /// A required JSON body.
     pub(super) fn takes(self, schema: &str) -> Self {
         self.body(json!({
             "required": true,
@@ -198,7 +198,7 @@ impl Operation {
         self
     }
 
-    /// A JSON answer.
+    /// A JSON response.
     pub(super) fn answers(self, status: u16, description: &str, schema: Value) -> Self {
         self.answers_with(
             status,
@@ -207,7 +207,7 @@ impl Operation {
         )
     }
 
-    /// An answer of other types.
+    /// A response of other content types.
     pub(super) fn answers_with(mut self, status: u16, description: &str, content: Value) -> Self {
         let answer = json!({"description": description, "content": content});
         self.answers.push((status, answer));
@@ -220,7 +220,7 @@ impl Operation {
         self
     }
 
-    /// A header of the answers above.
+    /// A header of the responses above.
     pub(super) fn answer_header(mut self, name: &'static str) -> Self {
         self.answer_headers.push(name);
         self
@@ -231,7 +231,7 @@ impl Operation {
             if !self.refusals.contains(status) {
                 self.refusals.push(*status);
             }
-            // A body that may be too large may come too slowly, too.
+            // A body that may be too large may also arrive too slowly.
             if *status == 413 && !self.refusals.contains(&408) {
                 self.refusals.push(408);
             }

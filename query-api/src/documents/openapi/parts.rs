@@ -1,4 +1,4 @@
-//! What operations share.
+//! Components shared by operations.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ pub(super) fn schemas() -> Map<String, Value> {
     [("Error".to_owned(), error)].into_iter().collect()
 }
 
-/// What `If-Match` may be: `*`, or tags.
+/// The value of `If-Match`: `*`, or tags.
 const TAGS: &str = r#"^(\*|(W/)?"[!#-+\--~]+"(, ?(W/)?"[!#-+\--~]+")*)$"#;
 
 pub(super) fn parameters() -> Value {

@@ -1,4 +1,4 @@
-//! Where persons are.
+//! Positions of persons.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use super::shape::{
     whole, word,
 };
 
-/// A kind: its name in paths, what one is called, and two of it as lines and as a table.
+/// A kind: its name in paths, its noun, and two samples of it as lines and as a table.
 struct Kind {
     path: &'static str,
     one: &'static str,
@@ -167,7 +167,7 @@ fn operations(kind: &Kind) -> [Operation; 4] {
     ]
 }
 
-/// Text that may be absent.
+/// Optional text fields.
 fn texts(names: &[&'static str]) -> Fields {
     let shape = |name: &&'static str| (*name, nullable(text(1_000)));
     names.iter().map(shape).collect()
@@ -278,7 +278,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
     schemas
 }
 
-/// A record as it is read: all fields are there, null where nothing was given.
+/// A record as returned by reads: all fields are present, null if not given.
 fn stored(sent: &Value) -> Value {
     let mut shape = json!({"type": "object", "properties": sent["properties"]});
     let properties = &mut shape["properties"];

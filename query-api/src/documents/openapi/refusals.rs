@@ -1,5 +1,5 @@
-//! Answers that say no, each in two forms: of requests that are counted against a limit, which say
-//! how it stands, and of others.
+//! Error responses, each in two forms: for requests that count against a limit, which report its
+//! state, and for others.
 
 use serde_json::{Map, Value, json};
 
@@ -80,7 +80,7 @@ pub(super) fn name(status: u16, counted: bool) -> String {
     format!("{name}{counted}")
 }
 
-/// Who is not known has no limit.
+/// An unauthenticated caller has no limit.
 fn says_the_limit(status: u16) -> bool {
     status != 401
 }

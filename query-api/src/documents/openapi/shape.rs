@@ -1,12 +1,12 @@
-//! Words to say shapes with.
+//! Helpers to write schemas.
 
 use serde_json::{Map, Value, json};
 
-/// Text without control characters and not of white space alone.
+/// Text without control characters and not only of white space.
 const NAME: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$";
 /// Text without NUL.
 const TEXT: &str = r"^[^\u0000]*$";
-/// The whole numbers that every reader of JSON understands alike.
+/// The range of integers that all JSON readers represent exactly.
 const WHOLE: i64 = 1 << 53;
 
 /// A reference to a component.
@@ -33,7 +33,7 @@ pub(super) fn text(max: u32) -> Value {
     json!({"type": "string", "maxLength": max, "pattern": TEXT})
 }
 
-/// A text that is looked for.
+/// A search text.
 pub(super) fn sought() -> Value {
     json!({
         "type": "string", "maxLength": 200,
@@ -49,7 +49,7 @@ pub(super) fn id() -> Value {
     })
 }
 
-/// A time to come.
+/// A time in the future.
 pub(super) fn later() -> Value {
     json!({"type": "string", "format": "date-time", "examples": ["2031-12-31T23:59:59Z"]})
 }
@@ -78,7 +78,7 @@ pub(super) fn word(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
-/// References to headers, with those of a limit where the answer is under one.
+/// References to headers, including those of a limit if the response is counted.
 pub(super) fn headers(names: &[&str], counted: bool) -> Map<String, Value> {
     let limit = ["RateLimit", "RateLimit-Policy"];
     let limit = limit.iter().filter(|_| counted);
@@ -89,7 +89,7 @@ pub(super) fn headers(names: &[&str], counted: bool) -> Map<String, Value> {
         .collect()
 }
 
-/// The same, or null.
+/// The given schema, or null.
 pub(super) fn nullable(mut schema: Value) -> Value {
     if schema.get("$ref").is_some() {
         return json!({"anyOf": [schema, {"type": "null"}]});
@@ -103,13 +103,13 @@ pub(super) fn nullable(mut schema: Value) -> Value {
     schema
 }
 
-/// The same with what it means.
+/// The given schema with a description.
 pub(super) fn meaning(mut schema: Value, description: &str) -> Value {
     schema["description"] = description.into();
     schema
 }
 
-/// The same with an example.
+/// The given schema with an example.
 pub(super) fn like(mut schema: Value, example: impl Into<Value>) -> Value {
     schema["examples"] = json!([example.into()]);
     schema
@@ -119,7 +119,7 @@ pub(super) fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// Fields by their names, in their order.
+/// Fields by name, in order.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
 fn properties(fields: Fields) -> Map<String, Value> {
@@ -129,25 +129,25 @@ fn properties(fields: Fields) -> Map<String, Value> {
         .collect()
 }
 
-/// What a client sends: nothing but these fields.
+/// A client's request with only these fields.
 pub(super) fn request(fields: Fields, required: &[&str]) -> Value {
     let mut shape = tolerant_request(fields, required);
     shape["additionalProperties"] = false.into();
     shape
 }
 
-/// What a client sends; fields that are not known are let be.
+/// A client's request. Unknown fields are ignored.
 pub(super) fn tolerant_request(fields: Fields, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties(fields), "required": required})
 }
 
-/// What the server answers: all of these fields.
+/// A server's response with all of these fields.
 pub(super) fn answer(fields: Fields) -> Value {
     let required: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
     json!({"type": "object", "required": required, "properties": properties(fields)})
 }
 
-/// The same with fields that are only there where they are asked for.
+/// The given response with fields that are only present on request.
 pub(super) fn with_optional(mut answer: Value, fields: Fields) -> Value {
     if let Some(all) = answer["properties"].as_object_mut() {
         all.extend(properties(fields));

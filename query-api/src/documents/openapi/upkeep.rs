@@ -1,4 +1,4 @@
-//! What operators and programs look at.
+//! Operations for monitoring by operators and programs.
 
 use serde_json::{Value, json};
 

@@ -163,7 +163,7 @@ fn shown(status: Value) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The same with a description where there is one.
+/// A response with an optional description.
 fn described(fields: Vec<(&'static str, Value)>) -> Value {
     let mut shape = answer(fields);
     shape["properties"]["description"] = string();

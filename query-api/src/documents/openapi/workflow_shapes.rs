@@ -1,4 +1,4 @@
-//! What a workflow's definition is made of.
+//! Schemas of a workflow's definition.
 
 use schemas::workflow::StepType;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ fn condition() -> Value {
     let test = like(expression(), "trigger.score >= 80");
     let fields = [("if", test), ("then", ways()), ("else", ways())];
     let mut step = step("CONDITION", fields, &["if"]);
-    // It goes on by `then` and `else` alone.
+    // It continues by `then` and `else` only.
     if let Some(fields) = step["properties"].as_object_mut() {
         fields.shift_remove("next");
     }
@@ -139,7 +139,7 @@ fn event_type() -> Value {
     like(event, "lead.created")
 }
 
-/// What sets a workflow off beside the API and people.
+/// What triggers a workflow, besides the API and people.
 fn trigger() -> Value {
     let event = request(
         vec![

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A row that can be kept, unlike one of [`Cell`]s.
+/// A row of owned texts, unlike one of [`Cell`]s.
 type Texts = Vec<Option<String>>;
 
 fn cells(texts: &Texts) -> Vec<Cell<'_>> {
@@ -31,7 +31,7 @@ fn written(cell: Cell<'_>) -> String {
     text.strip_suffix("\r\n").unwrap().to_owned()
 }
 
-/// Text in which everything that means something to CSV or to a spreadsheet is frequent.
+/// Text with frequent special characters of CSV and spreadsheets.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[=+@\t\r\n\",;'| a1＝＋－＠-]{0,8}",
@@ -79,7 +79,7 @@ proptest! {
         }
         let out = String::from_utf8(out).unwrap();
         for cell in out.split(|c| splits.contains(c)) {
-            // However the quotation marks are taken that are left in front.
+            // Regardless of how the remaining quotation marks in front are interpreted.
             let cell = cell.trim_start_matches('"');
             prop_assert!(!begins_like_a_formula(cell), "{cell:?} in {out:?}");
         }

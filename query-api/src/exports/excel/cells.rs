@@ -7,11 +7,11 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, Timeli
 use super::frame::Styles;
 use crate::exports::column::Cell;
 
-/// The longest text of a cell in UTF-16 units; a longer one is shortened visibly.
+/// Maximum length of a cell's text in UTF-16 units. Longer text is visibly shortened.
 pub(super) const LONGEST_TEXT: usize = 32_767;
-/// Numbers of more digits lose their last ones in Excel and are written as text.
+/// Excel loses the last digits of larger numbers, so they are written as text.
 pub(super) const LARGEST_NUMBER: i64 = 999_999_999_999_999;
-/// Digits of the part of a day: more than a millisecond needs, and what fits into 64 bits.
+/// Digits of the fraction of a day: more than a millisecond needs, and what fits into 64 bits.
 const DIGITS: usize = 11;
 const MILLISECONDS_PER_DAY: u64 = 86_400_000;
 
@@ -77,7 +77,7 @@ impl Cells {
     }
 }
 
-/// Where a cell stands.
+/// The position of a cell.
 #[derive(Clone, Copy)]
 struct CellAt<'a> {
     column: &'a str,
@@ -89,7 +89,7 @@ impl CellAt<'_> {
         self.begin(out);
         let (text, rest) = fitting(text);
         let is_blank = |end: Option<char>| matches!(end, Some('\t' | '\n' | ' '));
-        // Blanks at the ends would be dropped.
+        // Leading and trailing blanks would be dropped.
         let ends = [text.chars().next(), text.chars().next_back()];
         out.extend_from_slice(if ends.into_iter().any(is_blank) {
             b"\" t=\"inlineStr\"><is><t xml:space=\"preserve\">"
@@ -118,7 +118,7 @@ impl CellAt<'_> {
     }
 }
 
-/// The letters of a column, from 0.
+/// Returns the letters of a column, from 0.
 fn letters(column: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(column % 26).unwrap_or_default());
     match column / 26 {
@@ -127,8 +127,8 @@ fn letters(column: usize) -> String {
     }
 }
 
-/// The number of a day; none where Excel knows no such day. It counts from 1900, which it takes
-/// for a leap year, and knows no year of five digits.
+/// Returns the number of a day, or `None` if Excel does not support it. Excel counts from 1900,
+/// which it treats as a leap year, and does not support years of five digits.
 fn days(day: NaiveDate) -> Option<i64> {
     let before_first = NaiveDate::from_ymd_opt(1899, 12, 31)?;
     let days = day.signed_duration_since(before_first).num_days();
@@ -136,14 +136,14 @@ fn days(day: NaiveDate) -> Option<i64> {
     is_known.then_some(if days < 60 { days } else { days + 1 })
 }
 
-/// How much of its day is over at a moment, in units of the last of [`DIGITS`].
+/// Returns the elapsed part of the day, in units of the last of [`DIGITS`].
 fn part_of_day(moment: NaiveDateTime) -> u64 {
     let seconds = u64::from(moment.num_seconds_from_midnight());
     let milliseconds = seconds * 1_000 + u64::from(moment.nanosecond() / 1_000_000).min(999);
     milliseconds * 10_u64.pow(11) / MILLISECONDS_PER_DAY
 }
 
-/// As much of a text as a cell takes, and what tells that there is more.
+/// Returns as much of a text as fits in a cell, and the mark that shows that there is more.
 fn fitting(text: &str) -> (&str, &'static str) {
     // No character has more UTF-16 units than UTF-8 bytes.
     if text.len() <= LONGEST_TEXT || text.encode_utf16().count() <= LONGEST_TEXT {
@@ -158,7 +158,7 @@ fn fitting(text: &str) -> (&str, &'static str) {
     (&text[..end.map_or(text.len(), |(at, _)| at)], "…")
 }
 
-/// Writes a text so that XML gives back the same.
+/// Writes a text so that an XML reader returns the same text.
 fn escape(text: &str, out: &mut Vec<u8>) {
     // In one pass without a branch.
     let may_be_special = text.bytes().fold(false, |found, byte| {
@@ -172,7 +172,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
             '&' => out.extend_from_slice(b"&amp;"),
             '<' => out.extend_from_slice(b"&lt;"),
             '>' => out.extend_from_slice(b"&gt;"),
-            // No XML has these; Excel writes and reads them so.
+            // XML does not allow these. Excel writes and reads them in this form.
             '\0'..='\x08' | '\x0b'..='\x1f' | '\u{fffe}' | '\u{ffff}' => {
                 put(out, format_args!("_x{:04X}_", u32::from(c)));
             }
@@ -182,7 +182,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a text begins as Excel writes a character that XML does not have.
+/// Whether a text begins like Excel's escape of a character that XML does not allow.
 fn looks_escaped(text: &[u8]) -> bool {
     matches!(text, [b'_', b'x', a, b, c, d, b'_', ..]
         if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()))

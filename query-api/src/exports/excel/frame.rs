@@ -1,4 +1,4 @@
-//! Everything of a workbook but its rows, as the library writes it.
+//! Everything of a workbook except its rows, as written by the library.
 
 use std::io::{self, Cursor, Read as _};
 
@@ -14,7 +14,7 @@ pub(super) struct Frame {
     parts: Vec<u8>,
 }
 
-/// How cells of other content than text are shown, as numbers of the workbook's styles.
+/// The formats of cells other than text, as indices of the workbook's styles.
 #[derive(Clone, Copy)]
 pub(super) struct Styles {
     pub(super) integer: u32,
@@ -22,14 +22,14 @@ pub(super) struct Styles {
     pub(super) timestamp: u32,
 }
 
-/// What stands before and behind the rows of a sheet.
+/// The text before and after the rows of a sheet.
 pub(super) struct Sheet {
     pub(super) head: String,
     pub(super) tail: String,
 }
 
 impl Frame {
-    /// A workbook of so many sheets.
+    /// Creates a workbook with the given number of sheets.
     pub(super) fn new(
         kind: &'static Kind,
         title: &Title,
@@ -55,7 +55,7 @@ impl Frame {
                 sheet.set_column_width(index, width(column))?;
                 sheet.write_string_with_format(0, index, column.name, &header)?;
             }
-            // A row that only shows how the formats are numbered.
+            // A row that only reveals the indices of the formats.
             for (format, index) in formats().iter().zip(0..) {
                 sheet.write_number_with_format(1, index, 0, format)?;
             }
@@ -65,17 +65,17 @@ impl Frame {
         Ok(Self { parts })
     }
 
-    /// All parts, each under its name.
+    /// Returns all parts, each under its name.
     pub(super) fn parts(&self) -> io::Result<ZipArchive<Cursor<&[u8]>>> {
         Ok(ZipArchive::new(Cursor::new(&self.parts[..]))?)
     }
 
-    /// The sheet of a number, from 1.
+    /// Returns the sheet of a number, from 1.
     pub(super) fn sheet(&self, number: usize) -> io::Result<Sheet> {
         let text = self.text(number)?;
         let (head, rest) = split(&text, "<row r=\"2\"")?;
         let (_, tail) = split(rest, "</sheetData>")?;
-        // How many rows there will be is not known yet, and nobody has to say.
+        // The number of rows is not known yet, and is optional.
         let (before, dimension) = split(head, "<dimension")?;
         let (_, after) = split(dimension, "/>")?;
         Ok(Sheet {
@@ -84,7 +84,7 @@ impl Frame {
         })
     }
 
-    /// The numbers of the formats.
+    /// Returns the indices of the formats.
     pub(super) fn styles(&self) -> io::Result<Styles> {
         let text = self.text(1)?;
         let (_, row) = split(&text, "<row r=\"2\"")?;
@@ -109,14 +109,14 @@ impl Frame {
     }
 }
 
-/// The part that a sheet is.
+/// Returns the name of a sheet's part.
 pub(super) fn part_of(number: usize) -> String {
     format!("xl/worksheets/sheet{number}.xml")
 }
 
 /// In the order of [`Styles`].
 fn formats() -> [Format; 3] {
-    // Without one, long numbers would be shown as powers of ten.
+    // Without a format, long numbers would be shown as powers of ten.
     ["0", "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"].map(|shown| Format::new().set_num_format(shown))
 }
 

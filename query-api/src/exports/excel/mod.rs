@@ -1,7 +1,7 @@
 //! Excel workbooks, written row by row in constant memory.
 //!
-//! The library writes all of a workbook but its rows: these are written as they come, packed at
-//! once, into a file of their own, and put into the library's workbook as they are at the end.
+//! The library writes all parts of a workbook except its rows. These are written as they arrive,
+//! compressed immediately, into a separate file, and copied unchanged into the workbook at the end.
 
 mod cells;
 mod frame;
@@ -18,16 +18,15 @@ use self::frame::{Frame, Sheet, part_of};
 use super::Title;
 use super::column::{Cell, Kind};
 
-/// The rows that a sheet holds, its header included.
+/// Rows per sheet, its header included.
 const ROWS_PER_SHEET: u32 = 1_048_576;
-/// The bytes that a sheet holds at most; with more than 4 GiB it would be of a form that not all
-/// programs read.
+/// Maximum bytes per sheet: beyond 4 GiB it would need a format that not all programs read.
 const BYTES_PER_SHEET: u64 = 3 * 1024 * 1024 * 1024;
-/// How hard the file is packed. The usual level, 6, takes three and a half times as long as this
-/// one, more than the rows themselves, and saves an eighth; level 1 is hardly quicker and costs half
-/// as many bytes more.
+/// The compression level of the file. The usual level, 6, takes three and a half times as long as
+/// this one, more than the rows themselves, and saves an eighth. Level 1 is hardly faster and costs
+/// half as many bytes more.
 const PACKING: u8 = 2;
-/// Rows are packed in pieces of about this many bytes.
+/// Rows are compressed in pieces of about this many bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Writes the rows of one kind into a workbook.
@@ -35,10 +34,10 @@ pub struct ExcelWriter {
     kind: &'static Kind,
     title: Title,
     rows_per_sheet: u32,
-    /// The first sheet and all others begin and end so.
+    /// The heads and tails of the first sheet and of all others.
     forms: [Sheet; 2],
     cells: Cells,
-    /// The sheets, packed.
+    /// The compressed sheets.
     packed: ZipWriter<BufWriter<File>>,
     piece: Vec<u8>,
     sheets: usize,
@@ -47,12 +46,12 @@ pub struct ExcelWriter {
 }
 
 impl ExcelWriter {
-    /// A workbook with the header of its first sheet.
+    /// Creates a workbook with the header of its first sheet.
     pub fn new(kind: &'static Kind, title: Title) -> io::Result<Self> {
         Self::with_rows_per_sheet(kind, title, ROWS_PER_SHEET)
     }
 
-    /// A workbook whose sheets are full at `rows_per_sheet`, the header included.
+    /// Creates a workbook whose sheets are full at `rows_per_sheet`, the header included.
     pub fn with_rows_per_sheet(
         kind: &'static Kind,
         title: Title,
@@ -75,7 +74,7 @@ impl ExcelWriter {
         Ok(writer)
     }
 
-    /// Writes one row, on a further sheet where this one is full.
+    /// Writes one row, on a new sheet if this one is full.
     pub fn write_row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         if self.next_row == self.rows_per_sheet || self.bytes >= BYTES_PER_SHEET {
             self.end_sheet()?;
@@ -89,14 +88,14 @@ impl ExcelWriter {
         Ok(())
     }
 
-    /// Writes the finished workbook out.
+    /// Writes the finished workbook to `out`.
     pub fn finish(mut self, mut out: impl Write) -> io::Result<()> {
         self.end_sheet()?;
         let frame = Frame::new(self.kind, &self.title, self.sheets).map_err(failed)?;
         let mut parts = frame.parts()?;
         let mut sheets = ZipArchive::new(self.packed.finish()?.into_inner()?)?;
-        // What is copied as it is must be known before its head is written, or programs that read
-        // from the beginning to the end do not find the next part.
+        // The size of a raw copy must be known before its header is written, or programs that read
+        // sequentially do not find the next part.
         let mut whole = ZipWriter::new(BufWriter::new(tempfile::tempfile()?));
         for place in 0..parts.len() {
             let part = parts.by_index_raw(place)?;

@@ -55,7 +55,7 @@ fn row(text: &str) -> Row {
     (text.to_owned(), Some(7), moment.date_naive(), moment)
 }
 
-/// Every value of one column below the header, sheet after sheet.
+/// Returns every value of one column below the header, sheet after sheet.
 fn column(workbook: &mut Xlsx<Cursor<Vec<u8>>>, index: usize) -> Vec<Data> {
     let sheets = workbook.worksheets();
     let values = sheets.iter().flat_map(|(_, sheet)| sheet.rows().skip(1));
@@ -153,7 +153,7 @@ fn each_part_says_at_its_head_how_long_it_is() {
         let part = parts.by_index_raw(place).unwrap();
         let head = &bytes[usize::try_from(next).unwrap()..];
         assert_eq!(head[..4], *b"PK\x03\x04");
-        // No lengths behind the part.
+        // No lengths after the part.
         assert_eq!(head[6] & 8, 0);
         let length = u32::from_le_bytes(head[18..22].try_into().unwrap());
         assert_eq!(u64::from(length), part.compressed_size());

@@ -1,7 +1,7 @@
-//! Fonts of the machine, for characters that the built-in ones do not have.
+//! System fonts, for characters that the built-in fonts lack.
 //!
-//! They are looked for when the first such character comes, and a font is kept in memory once it
-//! is used, as the built-in ones are.
+//! They are searched when the first such character occurs. A font stays in memory once it is used,
+//! as the built-in ones do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 use ttf_parser::cmap::Subtable;
 use ttf_parser::{Face, PlatformId, Weight, name_id};
 
-/// Characters are looked up by blocks of this many.
+/// Characters are indexed in blocks of this many.
 const BLOCK: u32 = 256;
-/// The deepest folder that is looked into.
+/// Maximum depth of searched folders.
 const DEPTH: usize = 4;
-/// A larger file is no font that one would embed.
+/// Larger files are not fonts that one would embed.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// The font of one face in a file.
@@ -26,7 +26,7 @@ pub(super) struct FontData {
     pub(super) index: u32,
 }
 
-/// The fonts that were found in some folders.
+/// The fonts found in some folders.
 #[derive(Debug)]
 pub struct Fallbacks {
     folders: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub struct Fallbacks {
 #[derive(Debug)]
 struct Found {
     path: PathBuf,
-    /// Which blocks it has characters of.
+    /// The blocks that it has characters of.
     blocks: Vec<u32>,
     data: OnceLock<Option<FontData>>,
 }
@@ -50,7 +50,7 @@ impl Fallbacks {
         }
     }
 
-    /// The first font that has a character.
+    /// Returns the first font that has a character.
     pub(super) fn font_of(&self, c: char) -> Option<FontData> {
         let found = self.found.get_or_init(|| self.look());
         let block = u32::from(c) / BLOCK;
@@ -68,7 +68,7 @@ impl Fallbacks {
         for folder in &self.folders {
             collect(folder, DEPTH, &mut files);
         }
-        // Plain faces first, and the same one each time.
+        // Plain faces first, in a stable order.
         files.sort_by_key(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             (!name.contains("Sans"), name.len(), name.into_owned())
@@ -150,7 +150,7 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The name, of characters that PDF takes as they are.
+/// Returns the name, reduced to characters that PDF accepts unescaped.
 fn postscript_name(face: &Face<'_>) -> String {
     let names = face.names().into_iter();
     let mut own = names.filter(|name| {

@@ -1,5 +1,5 @@
-//! A PDF file as a sequence of objects, each written out as soon as it is complete, so that a
-//! file of any length needs no more memory than eight bytes an object.
+//! A PDF file as a sequence of objects, each written as soon as it is complete, so that a file of
+//! any length only needs eight bytes of memory per object.
 
 use std::io::{self, Write};
 
@@ -7,14 +7,14 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::{Chunk, Ref};
 
-/// The version, and bytes that tell programs not to take the file for text.
+/// The version, and bytes that show programs that the file is not text.
 const HEADER: &[u8] = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n";
 
 /// The objects written so far.
 pub(super) struct PdfFile<W> {
     out: W,
     length: u64,
-    /// Where each object begins, by its number less 1; 0 until it is written.
+    /// The offset of each object, by its number less 1; 0 until it is written.
     offsets: Vec<u64>,
 }
 
@@ -30,7 +30,7 @@ impl<W: Write> PdfFile<W> {
         Ok(file)
     }
 
-    /// Takes the next object's number; the object may be written at any later time.
+    /// Reserves the next object's number. The object may be written at any later time.
     pub(super) fn allocate(&mut self) -> Ref {
         self.offsets.push(0);
         Ref::new(i32::try_from(self.offsets.len()).unwrap_or(i32::MAX))
@@ -46,7 +46,7 @@ impl<W: Write> PdfFile<W> {
         self.put(chunk.as_bytes())
     }
 
-    /// Writes the table of objects, after which the file is complete.
+    /// Writes the table of objects, which completes the file.
     pub(super) fn finish(mut self, catalog: Ref, info: Ref) -> io::Result<W> {
         let table = self.length;
         let size = self.offsets.len() + 1;
@@ -70,8 +70,8 @@ impl<W: Write> PdfFile<W> {
     }
 }
 
-/// The bytes as a `FlateDecode` stream, packed as fast as can be: whoever waits for a file would
-/// wait for better packing most of the time.
+/// Compresses bytes as a `FlateDecode` stream at the fastest level: better compression would take
+/// most of the time that a client waits for a file.
 pub(super) fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let packed = Vec::with_capacity(bytes.len() / 3);
     let mut encoder = ZlibEncoder::new(packed, Compression::fast());

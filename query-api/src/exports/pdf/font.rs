@@ -1,4 +1,4 @@
-//! One font of a PDF, of which only the used glyphs are embedded.
+//! One font of a PDF, embedded with only the used glyphs.
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ const SYSTEM: SystemInfo<'static> = SystemInfo {
 /// PDF measures glyphs in thousandths of the font's size.
 const UNITS: f32 = 1_000.0;
 
-/// A font under a name of its own in the PDF.
+/// A font with its own name in the PDF.
 pub(super) struct Font {
     /// The name that page contents use.
     pub(super) name: String,
@@ -27,15 +27,15 @@ pub(super) struct Font {
     face: Face<'static>,
     shaper: OnceCell<Option<rustybuzz::Face<'static>>>,
     remapper: GlyphRemapper,
-    /// The width and the characters of each used glyph by its new number; 0 is the box that shows
-    /// what no font has.
+    /// The width and the characters of each used glyph by its new number. Glyph 0 is the box for
+    /// characters that no font has.
     used: Vec<(f32, String)>,
 }
 
-/// A glyph as it stands in the PDF.
+/// A glyph in the PDF.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Glyph {
-    /// The font's place among those of its typeface.
+    /// The index of its font in its typeface.
     pub(super) font: usize,
     /// Its number among the used ones.
     pub(super) id: u16,
@@ -58,25 +58,25 @@ impl Font {
         Ok(font)
     }
 
-    /// The font's own number of the glyph of a character.
+    /// Returns the font's original number of a character's glyph.
     pub(super) fn find(&self, c: char) -> Option<GlyphId> {
         self.face.glyph_index(c)
     }
 
-    /// What shapes its texts.
+    /// Returns the shaper of its texts.
     pub(super) fn shaper(&self) -> Option<&rustybuzz::Face<'static>> {
         let shaper = || rustybuzz::Face::from_slice(self.data.bytes, self.data.index);
         self.shaper.get_or_init(shaper).as_ref()
     }
 
-    /// A length in the font's own units, at size 1.
+    /// Converts a length from the font's own units to size 1.
     pub(super) fn scaled(&self, units: i32) -> f32 {
-        // Fonts count in some thousands.
+        // Lengths are some thousands of units.
         let units = f32::from(i16::try_from(units).unwrap_or(i16::MAX));
         units / f32::from(self.face.units_per_em())
     }
 
-    /// Uses a glyph that shows some characters; gives its new number and its width.
+    /// Marks a glyph that shows some characters as used. Returns its new number and its width.
     pub(super) fn take(&mut self, glyph: GlyphId, characters: &str) -> (u16, f32) {
         let units = self.face.glyph_hor_advance(glyph).unwrap_or_default();
         let width = f32::from(units) / f32::from(self.face.units_per_em());
@@ -206,7 +206,7 @@ impl Font {
         file.write(id, &chunk)
     }
 
-    /// Whether its outlines are PostScript's and not TrueType's.
+    /// Whether its outlines are PostScript instead of TrueType.
     fn is_postscript(&self) -> bool {
         self.face.tables().cff.is_some()
     }

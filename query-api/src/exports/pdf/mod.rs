@@ -1,8 +1,8 @@
 //! PDF tables, written page by page.
 //!
-//! Neither the pages nor the rows are kept: a page is compressed and written as soon as it is
-//! full, so that memory stays flat however many there are. The number of all pages, which each
-//! page shows, is one object that all refer to and that is written last.
+//! Pages and rows are not kept: a page is compressed and written as soon as it is full, so that
+//! memory use is constant regardless of their number. The total number of pages, which each page
+//! shows, is one object that all pages refer to and that is written last.
 
 mod fallbacks;
 mod file;
@@ -29,10 +29,10 @@ use self::typeface::Typeface;
 use super::Title;
 use super::column::{Cell, Kind};
 
-/// How many pages one node of the tree of pages holds.
+/// Pages per node of the page tree.
 const PAGES_PER_NODE: usize = 64;
 
-/// Writes the rows of one kind as a table over as many pages as it takes.
+/// Writes the rows of one kind as a table, over as many pages as needed.
 pub struct PdfWriter<W> {
     file: PdfFile<W>,
     fonts: Fonts,
@@ -104,7 +104,7 @@ impl<W: Write> PdfWriter<W> {
         })
     }
 
-    /// Writes one row, on a further page where this one is full.
+    /// Writes one row, on a new page if this one is full.
     pub fn write_row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         let height = self.table.lay_out(cells, &mut self.fonts);
         if !self.page.has_room_for(height) {
@@ -116,7 +116,7 @@ impl<W: Write> PdfWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and gives the sink back.
+    /// Writes the rest and returns the sink.
     pub fn finish(mut self) -> io::Result<W> {
         if self.table.is_empty() {
             self.table.draw_nothing(&mut self.page, &mut self.fonts);
@@ -161,7 +161,7 @@ impl<W: Write> PdfWriter<W> {
         self.file.write(content, &chunk)
     }
 
-    /// The number of all pages, drawn by each page's footer.
+    /// Writes the total number of pages, drawn by each page's footer.
     fn write_total(&mut self) -> io::Result<()> {
         let mut content = Content::new();
         let total = self.pages.to_string();
@@ -202,7 +202,7 @@ impl<W: Write> PdfWriter<W> {
         self.file.write(self.ids.catalog, &chunk)
     }
 
-    /// The fonts, and what names them.
+    /// Writes the fonts, and the dictionary that names them.
     fn write_resources(&mut self) -> io::Result<()> {
         let fonts = [&self.fonts.regular.fonts, &self.fonts.bold.fonts];
         let fonts: Vec<(Ref, &Font)> = fonts

@@ -1,4 +1,4 @@
-//! One page: where things stand on it, and drawing on it from the top down.
+//! One page: its layout, and drawing on it from the top down.
 
 use pdf_writer::{Buf, Content, Name, Str};
 
@@ -6,25 +6,25 @@ use super::shaping::{Placed, is_simple, placed, runs_left};
 use super::typeface::Typeface;
 use super::wrap::{ELLIPSIS, Line};
 
-/// The width of A4 across, in points.
+/// The width of A4 landscape, in points.
 pub(super) const PAGE_WIDTH: f32 = 841.89;
-/// The height of A4 across, in points.
+/// The height of A4 landscape, in points.
 pub(super) const PAGE_HEIGHT: f32 = 595.28;
-/// White space on the left and on the right.
+/// Left and right margin.
 pub(super) const SIDE: f32 = 26.0;
 /// The width between the margins.
 pub(super) const BODY_WIDTH: f32 = PAGE_WIDTH - 2.0 * SIDE;
-/// The size of the footer's letters.
+/// The font size of the footer.
 pub(super) const FOOTER_SIZE: f32 = 7.0;
-/// The object that shows the number of all pages.
+/// The object that shows the total number of pages.
 pub(super) const TOTAL: Name<'static> = Name(b"T");
 /// More room than that number ever takes.
 pub(super) const TOTAL_WIDTH: f32 = 60.0;
 
-/// What stands so near to its usual place, at size 1, needs no place of its own.
+/// Glyphs this close to their usual position, at size 1, need no positioning of their own.
 const NEAR: f32 = 0.001;
 const TOP: f32 = 30.0;
-/// Where rows end.
+/// The lower end of the rows.
 const FLOOR: f32 = 38.0;
 /// The baseline of the footer.
 const FOOTER: f32 = 22.0;
@@ -34,9 +34,9 @@ pub(super) struct Page {
     content: Content,
     /// How far down the page is filled.
     y: f32,
-    /// The size of the texts that are being shown.
+    /// The font size of the current texts.
     size: f32,
-    /// Where the last of them begins, in hundredths of a point.
+    /// The start of the last of them, in hundredths of a point.
     last: (f32, f32),
 }
 
@@ -64,12 +64,12 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Whether something of this height fits in above the footer.
+    /// Whether something of this height fits above the footer.
     pub(super) fn has_room_for(&self, height: f32) -> bool {
         self.y - height >= FLOOR
     }
 
-    /// Moves down; gives the height where the part that is left behind began.
+    /// Moves down. Returns the height at which the passed part began.
     pub(super) fn advance(&mut self, height: f32) -> f32 {
         let top = self.y;
         self.y -= height;
@@ -127,8 +127,8 @@ impl Page {
         self.show_placed(&glyphs, at, typeface);
     }
 
-    /// Moves to where the next text begins, by as much as it stands from the last one: from row to
-    /// row that is the same, and packs well.
+    /// Moves to the start of the next text, relative to the last one: the offset is the same from
+    /// row to row, which compresses well.
     fn move_to(&mut self, (x, y): (f32, f32)) {
         // Whole numbers of this size add up exactly.
         let next = ((x * 100.0).round(), (y * 100.0).round());
@@ -138,7 +138,7 @@ impl Page {
             .next_line(by(last.0, next.0), by(last.1, next.1));
     }
 
-    /// Shows glyphs, as many at a time as stand in one font one behind the other.
+    /// Shows glyphs, grouped by adjacent glyphs of one font.
     fn show_placed(&mut self, mut glyphs: &[Placed], (x, y): (f32, f32), typeface: &Typeface) {
         while let Some(first) = glyphs.first() {
             let mut end = first.x;
@@ -168,8 +168,8 @@ impl Page {
         self.content.end_text();
     }
 
-    /// Draws the line at the foot: the page's number on the left, what this is on the right. The
-    /// number of all pages is not known yet, so nothing may stand right of it.
+    /// Draws the footer: the page number on the left, `what` on the right. The total number of
+    /// pages is not known yet, so nothing may follow it on its right.
     pub(super) fn footer(&mut self, what: &str, number: usize, typeface: &mut Typeface) {
         self.rule(FLOOR - 5.0);
         let number = format!("Page {number} of ");
@@ -186,13 +186,13 @@ impl Page {
             .restore_state();
     }
 
-    /// The page's content.
+    /// Returns the page's content.
     pub(super) fn finish(self) -> Buf {
         self.content.finish()
     }
 }
 
-/// Draws a text by itself, from where its page or form begins.
+/// Draws a single text, from the start of its page or form.
 pub(super) fn set_text(content: &mut Content, text: &str, size: f32, typeface: &mut Typeface) {
     content
         .set_fill_gray(Grey::FAINT.0)

@@ -1,5 +1,5 @@
-//! Texts whose characters do not simply stand one behind the other: those that run from right to
-//! left, whose letters join, or that take several fonts.
+//! Texts whose glyphs do not simply follow one another: those that run from right to left, whose
+//! letters join, or that need several fonts.
 
 use rustybuzz::{Direction, UnicodeBuffer};
 use ttf_parser::GlyphId;
@@ -8,19 +8,19 @@ use unicode_bidi::{BidiInfo, Level};
 use super::font::Glyph;
 use super::typeface::Typeface;
 
-/// The first character of those that need more than their order, Hebrew's.
+/// The first character that needs shaping, Hebrew's.
 const FIRST: char = '\u{590}';
 
-/// A glyph in its place.
+/// A positioned glyph.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) glyph: Glyph,
-    /// Where it stands, from the text's beginning, at size 1.
+    /// Its position from the text's beginning, at size 1.
     pub(super) x: f32,
     pub(super) y: f32,
 }
 
-/// Whether each character of a text is shown by its own glyph of the built-in font, in their order.
+/// Whether each character of a text is shown by its own glyph of the built-in font, in order.
 pub(super) fn is_simple(text: &str, typeface: &mut Typeface) -> bool {
     text.is_ascii()
         || text
@@ -28,7 +28,7 @@ pub(super) fn is_simple(text: &str, typeface: &mut Typeface) -> bool {
             .all(|c| (c < FIRST || is_spacing(c)) && typeface.glyph(c).font == 0)
 }
 
-/// General punctuation, currencies and signs, but not what steers the direction of others.
+/// General punctuation, currencies and signs, except those that control text direction.
 fn is_spacing(c: char) -> bool {
     matches!(c, '\u{1e00}'..='\u{200a}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205f}' | '\u{20a0}'..='\u{20cf}')
 }
@@ -38,9 +38,9 @@ pub(super) fn runs_left(text: &str) -> bool {
     !text.is_ascii() && unicode_bidi::get_base_direction(text) == unicode_bidi::Direction::Rtl
 }
 
-/// The glyphs of one line, from left to right.
+/// Returns the glyphs of one line, from left to right.
 pub(super) fn placed(text: &str, runs_left: bool, typeface: &mut Typeface) -> Vec<Placed> {
-    // Line ends and the like show as a space, and do not begin another paragraph.
+    // Line ends and the like are shown as a space, and do not begin another paragraph.
     let text = text.replace(char::is_control, " ");
     let level = if runs_left {
         Level::rtl()
@@ -80,14 +80,14 @@ impl Line<'_> {
         }
     }
 
-    /// The parts of a text by their fonts.
+    /// Splits a text by font.
     fn parts<'a>(&mut self, text: &'a str) -> Vec<(usize, &'a str)> {
         let mut parts: Vec<(usize, &str)> = Vec::new();
         let mut start = 0;
         for (at, c) in text.char_indices() {
             let font = self.typeface.glyph(c).font;
             match parts.last_mut() {
-                // A space stands in any font.
+                // A space is part of any font.
                 Some((last, part)) if *last == font || c == ' ' => {
                     *part = &text[start..at + c.len_utf8()];
                 }
@@ -125,7 +125,7 @@ impl Line<'_> {
         for (glyph, place_of) in shaped.glyph_infos().iter().zip(shaped.glyph_positions()) {
             let begin = glyph.cluster as usize;
             let next = begins[begins.partition_point(|other| *other <= begin)..].first();
-            // Of several glyphs that show some characters together, one stands for these.
+            // Of several glyphs that show some characters together, one carries these characters.
             let characters = if told == Some(begin) {
                 ""
             } else {
@@ -153,7 +153,7 @@ mod tests {
     use super::super::tests::regular;
     use super::*;
 
-    /// The numbers of the glyphs from left to right, and of each character's own.
+    /// Returns the numbers of the glyphs from left to right, and of each character's own glyph.
     fn shown(text: &str, of: &str) -> (Vec<u16>, Vec<u16>) {
         let mut typeface = regular();
         let glyphs = placed(text, runs_left(text), &mut typeface);

@@ -1,4 +1,4 @@
-//! The table: its columns' places, its headings, and its rows.
+//! The table: its column positions, headings and rows.
 
 use std::fmt::Write as _;
 
@@ -15,21 +15,21 @@ const TITLE_SIZE: f32 = 16.0;
 const SUBTITLE_SIZE: f32 = 9.0;
 const HEADING_SIZE: f32 = 6.6;
 const CELL_SIZE: f32 = 6.6;
-/// From one line's baseline to the next, in sizes.
+/// Distance from one line's baseline to the next, in multiples of the font size.
 const LEADING: f32 = 1.22;
-/// From the top of a line to its baseline, in sizes.
+/// Distance from the top of a line to its baseline, in multiples of the font size.
 const ASCENT: f32 = 0.95;
-/// Above and below a cell's lines.
+/// Space above and below a cell's lines.
 const PADDING: f32 = 2.2;
-/// Between two columns.
+/// Space between two columns.
 const GAP: f32 = 5.0;
-/// The most lines of a cell.
+/// Maximum number of lines per cell.
 const MAX_LINES: usize = 5;
-/// No column asks for less than this, in characters.
+/// Minimum weight of a column, in characters.
 const NARROWEST: f32 = 9.0;
-/// Nor for more.
+/// Maximum weight of a column, in characters.
 const WIDEST: f32 = 34.0;
-/// The widest name of an organization; a longer one is shortened, so that the date has room.
+/// Maximum width of an organization's name. Longer ones are shortened to leave room for the date.
 const WIDEST_NAME: f32 = BODY_WIDTH * 0.6;
 
 /// The table of one kind.
@@ -43,27 +43,27 @@ pub(super) struct Table {
     rows: u64,
 }
 
-/// Where a column stands.
+/// The position of a column.
 #[derive(Clone, Copy)]
 struct ColumnSpan {
     left: f32,
     width: f32,
-    /// Numbers stand on the right, so that their digits do.
+    /// Numbers are right-aligned, so that their digits line up.
     on_the_right: bool,
 }
 
-/// A row that was laid out and is about to be drawn. Its memory is used for every row.
+/// A laid out row that is about to be drawn. Its memory is reused for every row.
 #[derive(Default)]
 struct Row {
     /// The texts of all cells, one after the other.
     text: String,
-    /// Where each cell's text ends in `text`, and its lines in `lines`.
+    /// The ends of each cell's text in `text`, and of its lines in `lines`.
     ends: Vec<(usize, usize)>,
     lines: Vec<Line>,
 }
 
 impl Table {
-    /// Sets the columns beside each other over the whole width.
+    /// Lays the columns out over the whole width.
     pub(super) fn new(kind: &'static Kind, mut title: Title, fonts: &mut Fonts) -> Self {
         title.organization = on_one_line(
             &title.organization,
@@ -96,7 +96,7 @@ impl Table {
         self.rows == 0
     }
 
-    /// The first page: title, organization, date, and the headings.
+    /// Returns the first page: title, organization, date and headings.
     pub(super) fn first_page(&self, fonts: &mut Fonts) -> Page {
         let mut page = Page::default();
         let top = page.advance(44.0);
@@ -118,14 +118,14 @@ impl Table {
         page
     }
 
-    /// A further page with the headings.
+    /// Returns a further page with the headings.
     pub(super) fn further_page(&self, fonts: &mut Fonts) -> Page {
         let mut page = Page::default();
         self.draw_headings(&mut page, fonts);
         page
     }
 
-    /// Breaks a row's cells into lines; gives the row's height.
+    /// Breaks a row's cells into lines. Returns the row's height.
     pub(super) fn lay_out(&mut self, cells: &[Cell<'_>], fonts: &mut Fonts) -> f32 {
         let row = &mut self.row;
         row.text.clear();
@@ -147,7 +147,7 @@ impl Table {
         height_of(tallest, CELL_SIZE)
     }
 
-    /// Draws the row that was laid out last, every other one on a stripe.
+    /// Draws the row that was laid out last, every second one on a stripe.
     pub(super) fn draw_row(&mut self, page: &mut Page, height: f32, fonts: &mut Fonts) {
         let top = page.advance(height);
         if self.rows % 2 == 1 {
@@ -170,7 +170,7 @@ impl Table {
         page.end_texts();
     }
 
-    /// Says that there are no rows.
+    /// Draws a note that there are no rows.
     pub(super) fn draw_nothing(&self, page: &mut Page, fonts: &mut Fonts) {
         let top = page.advance(height_of(1, SUBTITLE_SIZE));
         let text = format!("No {}.", self.kind.name);
@@ -225,8 +225,8 @@ impl ColumnSpan {
     }
 }
 
-/// Shares the width out by the columns' usual widths; no column is narrower than the longest
-/// word of its heading.
+/// Divides the width by the columns' usual widths. No column is narrower than the longest word of
+/// its heading.
 fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<ColumnSpan> {
     let total: f32 = kind.columns.iter().map(weight).sum();
     let least: Vec<f32> = headings
@@ -238,7 +238,7 @@ fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<
         })
         .collect();
     let share = |width: f32, total: f32, column| width * weight(column) / total;
-    // What the narrowest columns get more than their share is taken from the others.
+    // The narrowest columns get more than their share, which is taken from the others.
     let raised = |i: usize, column| share(BODY_WIDTH, total, column) < least[i];
     let (mut fixed, mut shared) = (0.0, 0.0);
     for (i, column) in kind.columns.iter().enumerate() {
@@ -266,8 +266,8 @@ fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<
     places
 }
 
-/// What a column asks for of the width, in characters. Ids and moments read as well in two lines
-/// (a moment's day above its time), and leave the width to what does not.
+/// Returns the weight of a column for its share of the width, in characters. Ids and times are as
+/// readable on two lines (a time's date above it), and leave the width to other columns.
 fn weight(column: &Column) -> f32 {
     let width = f32::from(column.width);
     let wanted = match column.content {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::exports::CONTACTS;
 
-/// No fonts but the built-in ones.
+/// Only the built-in fonts.
 fn none() -> Arc<Fallbacks> {
     Arc::new(Fallbacks::new(Vec::new()))
 }
@@ -34,7 +34,7 @@ fn find(bytes: &[u8], text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Where the table of objects says that each object begins.
+/// Returns the offset of each object in the table of objects.
 fn table(bytes: &[u8]) -> Vec<usize> {
     let start = find(bytes, "\nxref\n").pop().unwrap() + 1;
     let text = std::str::from_utf8(&bytes[start..]).unwrap();

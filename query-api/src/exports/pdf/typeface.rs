@@ -1,4 +1,4 @@
-//! What texts are set in: a built-in font, and others for characters that it does not have.
+//! A built-in font, with fallbacks for characters that it lacks.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,9 +9,9 @@ use ttf_parser::GlyphId;
 use super::fallbacks::{Fallbacks, FontData};
 use super::font::{Font, Glyph};
 
-/// A built-in font, and the fallbacks that were needed so far.
+/// A built-in font, and the fallbacks needed so far.
 pub(super) struct Typeface {
-    /// The built-in one first.
+    /// The built-in font first.
     pub(super) fonts: Vec<Font>,
     fallbacks: Arc<Fallbacks>,
     ascii: [Option<Glyph>; 128],
@@ -37,7 +37,7 @@ impl Typeface {
         &self.fonts[0].name
     }
 
-    /// The glyph that shows a character by itself; an empty box where no font has one.
+    /// Returns the glyph of a single character, an empty box if no font has it.
     pub(super) fn glyph(&mut self, c: char) -> Glyph {
         let known = match self.ascii.get(c as usize) {
             Some(glyph) => *glyph,
@@ -56,13 +56,13 @@ impl Typeface {
         glyph
     }
 
-    /// The width of a text at a size.
+    /// Returns the width of a text at a font size.
     pub(super) fn width(&mut self, text: &str, size: f32) -> f32 {
         text.chars().map(|c| self.glyph(c).width).sum::<f32>() * size
     }
 
     fn load(&mut self, c: char) -> Glyph {
-        // Line ends and the like within a cell show as a space.
+        // Line ends and the like within a cell are shown as a space.
         let c = if c.is_control() { ' ' } else { c };
         let (font, glyph) = self.find(c).unwrap_or((0, GlyphId(0)));
         let (id, width) = self.fonts[font].take(glyph, c.encode_utf8(&mut [0; 4]));
@@ -76,7 +76,7 @@ impl Typeface {
             }
         }
         let data = self.fallbacks.font_of(c)?;
-        // All that are in use were just asked.
+        // All fonts in use were just searched.
         let name = format!("{}{}", self.fonts[0].name, self.fonts.len());
         let font = Font::new(name, data).ok()?;
         let glyph = font.find(c)?;

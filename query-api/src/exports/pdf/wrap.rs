@@ -3,7 +3,7 @@
 use super::shaping::runs_left;
 use super::typeface::Typeface;
 
-/// Stands at the end of what was shortened.
+/// Placed at the end of shortened text.
 pub(super) const ELLIPSIS: char = '…';
 
 /// One line of a cell: a part of its text, as byte positions.
@@ -11,20 +11,20 @@ pub(super) const ELLIPSIS: char = '…';
 pub(super) struct Line {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Whether the text goes on unseen.
+    /// Whether the text continues after the visible part.
     pub(super) shortened: bool,
     /// Whether the whole text runs from right to left.
     pub(super) runs_left: bool,
 }
 
-/// Where and how large text is set.
+/// The limits of wrapped text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fit {
     /// The width of a line.
     pub(super) width: f32,
-    /// The size of the letters.
+    /// The font size.
     pub(super) size: f32,
-    /// The most lines; what does not fit in is shortened.
+    /// Maximum number of lines. Text that does not fit is shortened.
     pub(super) max_lines: usize,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn wrap(text: &str, fit: Fit, typeface: &mut Typeface, lines: &mut Ve
     }
 }
 
-/// The text as far as it fits on one line, visibly shortened where it does not.
+/// Returns the part of the text that fits on one line, visibly shortened if it is not all.
 pub(super) fn on_one_line(text: &str, width: f32, size: f32, typeface: &mut Typeface) -> String {
     let fit = Fit {
         width,
@@ -64,8 +64,8 @@ pub(super) fn on_one_line(text: &str, width: f32, size: f32, typeface: &mut Type
     format!("{line}{}", if shortened { "…" } else { "" })
 }
 
-/// Where the line that begins at `start` ends: at the text's end, else between words, else within
-/// a compound, else after the last character that fits.
+/// Returns the end of the line that begins at `start`: the text's end, else between words, else
+/// within a compound, else after the last character that fits.
 fn line_end(text: &str, start: usize, limit: f32, typeface: &mut Typeface) -> usize {
     let mut width = 0.0;
     let (mut between_words, mut within_compound) = (None, None);

@@ -1,5 +1,5 @@
-//! `GET /app`: a person's own page. It holds nothing of anybody: its script signs in and asks the
-//! API as the person.
+//! `GET /app`: a person's own page. It contains no personal data: its script signs in and queries
+//! the API as the person.
 
 use axum::extract::State as AppState;
 use axum::response::Response;

@@ -32,7 +32,7 @@ static OPERATIONS: LazyLock<Vec<Called>> = LazyLock::new(|| {
     .collect()
 });
 
-/// The longest pages there are, and the same for all: written once, plain and compressed.
+/// The longest pages, identical for all readers: rendered once, plain and compressed.
 static PAGES: LazyLock<Result<Vec<Written>, minijinja::Error>> = LazyLock::new(|| {
     let index = write("docs_api.html", &Value::UNDEFINED);
     let parts = DESCRIBED
@@ -41,7 +41,7 @@ static PAGES: LazyLock<Result<Vec<Written>, minijinja::Error>> = LazyLock::new(|
     std::iter::once(index).chain(parts).collect()
 });
 
-/// An operation by what it is looked up by.
+/// The searchable texts of an operation.
 pub(super) struct Called {
     pub(super) address: String,
     pub(super) line: String,
@@ -58,7 +58,7 @@ fn write(template: &'static str, part: &Value) -> Result<Written, minijinja::Err
     let page = Page::open(template, "API").with_script("docs.js");
     let html = page.render(context! { parts => PARTS.clone(), part => part })?;
     let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
-    // What is written to memory does not fail.
+    // Writing to memory does not fail.
     let written = compressed.write_all(html.as_bytes());
     let compressed = written.and_then(|()| compressed.finish());
     Ok(Written {
@@ -103,12 +103,12 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// All operations, each with where it stands.
+/// Returns all operations, each with its location.
 pub(super) fn overview() -> Value {
     PARTS.clone()
 }
 
-/// All operations, by what they are looked up by.
+/// Returns the searchable texts of all operations.
 pub(super) fn operations() -> &'static [Called] {
     &OPERATIONS
 }
@@ -117,7 +117,7 @@ pub(super) fn operations() -> &'static [Called] {
 mod tests {
     use super::*;
 
-    /// What a phone far from a city takes in a second or two.
+    /// The size that a phone far from a city loads in a second or two.
     const HEAVIEST: usize = 150_000;
 
     #[test]

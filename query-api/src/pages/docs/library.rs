@@ -1,4 +1,4 @@
-//! The documents of the folder `docs`, as they are shown.
+//! The displayed documents of the folder `docs`.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::markdown::{self, Places, Section};
 use super::pictures;
 
-/// Where a document stands in the sources, and in which words it is told of.
+/// A document's path in the sources, its description and its text.
 type Source = (&'static str, &'static str, &'static str);
 
 macro_rules! sources {
@@ -17,8 +17,7 @@ macro_rules! sources {
     };
 }
 
-/// The shelves in their order: what they are called, the folder of their addresses, and what stands
-/// on them.
+/// The shelves in order: their names, the folders of their addresses, and their documents.
 const SHELVES: &[(&str, &str, &[Source])] = &[
     (
         "Tutorial",
@@ -89,9 +88,9 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
     ),
 ];
 
-/// The page that shows the description of the API.
+/// The page with the description of the API.
 pub(super) const API: &str = "/docs/reference/api";
-/// The JSON Schema of workflows, as it is.
+/// The JSON Schema of workflows, as a file.
 pub(super) const SCHEMA: &str = "/docs/reference/workflow.schema.json";
 
 /// All documents.
@@ -142,7 +141,7 @@ impl Document {
     }
 }
 
-/// The document at an address.
+/// Returns the document at an address.
 pub(super) fn document_at(address: &str) -> Option<&'static Document> {
     let mut documents = LIBRARY.iter().flat_map(|shelf| &shelf.documents);
     documents.find(|document| document.address == address)
@@ -166,7 +165,7 @@ fn address_of(folder: &str, path: &str) -> String {
     address
 }
 
-/// The document at a path, from which others are named.
+/// The document at a path, relative to which others are named.
 struct Within<'d>(&'d str);
 
 impl Places for Within<'_> {
@@ -179,8 +178,8 @@ impl Places for Within<'_> {
     }
 }
 
-/// Where a link of the document at `path` goes: to another page, within this one or elsewhere. What
-/// is not shown is no place to go to.
+/// Returns the target of a link of the document at `path`: another page, a place within this one or
+/// elsewhere. Links to files that are not displayed have none.
 fn lead(path: &str, link: &str) -> Option<String> {
     if link.starts_with("https://") || link.starts_with('#') {
         return Some(link.to_owned());
@@ -206,7 +205,7 @@ fn lead(path: &str, link: &str) -> Option<String> {
     Some(address + &anchor)
 }
 
-/// The path of a file as it is named in another one.
+/// Resolves the path of a file as named in another one.
 fn joined(from: &str, file: &str) -> String {
     let mut parts: Vec<_> = from.split('/').collect();
     parts.pop();
@@ -229,8 +228,8 @@ mod tests {
 
     use super::*;
 
-    /// Documents of the folder that are not shown: the page of the API stands for its text, and the
-    /// list of documents for their list.
+    /// Documents of the folder that are not displayed: the page of the API replaces its text, and
+    /// the list of documents their list.
     const NOT_SHOWN: &[&str] = &["docs/README.md", "docs/reference/api.md"];
 
     #[test]

@@ -1,19 +1,19 @@
-//! Documents written in Markdown as parts of a page.
+//! Renders Markdown documents as parts of a page.
 
 use std::collections::HashMap;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// A document as it is shown.
+/// A rendered document.
 pub(super) struct Written {
     /// Its first heading, as text.
     pub(super) title: String,
     pub(super) html: String,
-    /// What it is made of, for who looks something up; the first one has no anchor.
+    /// Its sections, for the search. The first one has no anchor.
     pub(super) sections: Vec<Section>,
 }
 
-/// A heading and what stands below it.
+/// A heading and the text below it.
 #[derive(Default)]
 pub(super) struct Section {
     pub(super) depth: u8,
@@ -22,16 +22,16 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// Where things lie that a document names.
+/// Resolves links and pictures of a document.
 pub(super) trait Places {
-    /// Where a link goes; what leads to nowhere is text.
+    /// Returns the target of a link; `None` renders it as text.
     fn lead(&self, link: &str) -> Option<String>;
-    /// A picture as the page shows it, with these words for who does not see it; one that is not
-    /// there is these words.
+    /// Returns a picture as the page shows it, with `about` as its alternative text; `None` if it
+    /// does not exist, which shows only that text.
     fn picture(&self, link: &str, about: &str) -> Option<String>;
 }
 
-/// Writes a document.
+/// Renders a document.
 pub(super) fn write(source: &str, places: &dyn Places) -> Written {
     let events: Vec<_> = Parser::new_ext(source, Options::ENABLE_TABLES).collect();
     let mut writer = Writer {
@@ -58,12 +58,12 @@ struct Writer<'w> {
     places: &'w dyn Places,
     html: String,
     sections: Vec<Section>,
-    /// How often an anchor was given already.
+    /// How often each anchor has been used.
     anchors: HashMap<String, usize>,
     in_head: bool,
-    /// Of the links that are open, which ones lead nowhere.
+    /// For each of the open links, whether it leads nowhere.
     dead: Vec<bool>,
-    /// The picture that is open, and where the words begin that it stands instead of.
+    /// The open picture, and the start of the words that it replaces.
     picture: Option<(usize, String)>,
 }
 
@@ -81,7 +81,7 @@ impl Writer<'_> {
             Event::SoftBreak => self.text("\n"),
             Event::HardBreak => self.html.push_str("<br>"),
             Event::Rule => self.html.push_str("<hr>\n"),
-            // Notes to who checks the documents, and nothing else, stand as HTML in them.
+            // The only HTML in documents is notes for those who check them.
             _ => {}
         }
     }
@@ -125,7 +125,7 @@ impl Writer<'_> {
                 "<thead><tr>".to_owned()
             }
             Tag::TableCell if !self.in_head => "<td>".to_owned(),
-            // A heading that says nothing would be read out as one.
+            // An empty heading would be read aloud as one.
             Tag::TableCell if matches!(rest, [Event::End(TagEnd::TableCell), ..]) => {
                 "<td>".to_owned()
             }
@@ -194,7 +194,7 @@ impl Writer<'_> {
         });
     }
 
-    /// As other readers of Markdown name headings, so that links work there and here.
+    /// Names a heading as other Markdown renderers do, so that links work there and here.
     fn anchor(&mut self, heading: &str) -> String {
         let kept = heading.to_lowercase();
         let kept = kept.chars().filter_map(|one| match one {
@@ -213,7 +213,7 @@ impl Writer<'_> {
     }
 }
 
-/// The words up to where something ends.
+/// Returns the words up to the end of an element.
 fn words(events: &[Event<'_>], end: TagEnd) -> String {
     let words = events.iter().take_while(|event| **event != Event::End(end));
     let words = words.filter_map(|event| match event {
@@ -224,18 +224,18 @@ fn words(events: &[Event<'_>], end: TagEnd) -> String {
     words.collect()
 }
 
-/// Text as it stands in a page, in attributes too.
+/// Escapes text for a page, including attributes.
 pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// How deep a heading stands; only a page's title is of the first rank.
+/// Returns the depth of a heading. Only a page's title has the first rank.
 fn depth(level: HeadingLevel) -> u8 {
     (level as u8).max(2)
 }
 
-/// What has one form only.
+/// Returns the tags of elements that have only one form.
 fn plain(tag: TagEnd) -> Option<(&'static str, &'static str)> {
     Some(match tag {
         TagEnd::Paragraph => ("<p>", "</p>\n"),
@@ -258,7 +258,7 @@ fn plain(tag: TagEnd) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::*;
 
-    /// What begins with `ok` is there.
+    /// Links that begin with `ok` exist.
     struct Known;
 
     impl Places for Known {

@@ -1,4 +1,4 @@
-//! The operations of the API's description, as they are shown.
+//! The displayed operations of the API's description.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -29,7 +29,7 @@ pub(super) struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Body>,
     answers: Vec<ResponseRow>,
-    /// Refusals that mean the same everywhere, and are described on a page of their own.
+    /// Refusals with the same meaning everywhere, described on a page of their own.
     usual: Vec<String>,
     samples: [Sample; 3],
 }
@@ -65,7 +65,7 @@ fn text(value: &Json) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// All operations of the document, by their tags.
+/// Returns all operations of the document, by tag.
 pub(super) fn parts(document: &Json) -> Vec<Part> {
     let tags = document["tags"].as_array().into_iter().flatten();
     tags.map(|tag| {

@@ -1,4 +1,4 @@
-//! The documents' pictures, which `make pictures` takes: `GET /docs/pictures/{name}`.
+//! The documents' pictures, taken by `make pictures`: `GET /docs/pictures/{name}`.
 
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -25,7 +25,7 @@ macro_rules! pictures {
     };
 }
 
-/// Those named `-dark` are for who prefers dark pages.
+/// Those named `-dark` are for readers who prefer dark pages.
 const PICTURES: &[Picture] = pictures! {
     "app.png" "app-dark.png"
     "home.png" "home-dark.png"
@@ -34,7 +34,7 @@ const PICTURES: &[Picture] = pictures! {
     "workflow.png" "workflow-dark.png"
 };
 
-/// Where the width and the height stand in the head of a PNG.
+/// The offsets of the width and the height in the header of a PNG.
 const WIDTH: usize = 16;
 const HEIGHT: usize = 20;
 
@@ -46,7 +46,7 @@ pub(super) async fn get_picture(
     let found = named(&name).ok_or_else(|| HttpError::not_found("there is no such picture"))?;
     let version = version(found);
     let tag = format!("\"{version}\"");
-    // The address that a page gives changes with the picture.
+    // The address that a page contains changes with the picture.
     let kept = match uri.query().and_then(|query| query.strip_prefix("v=")) {
         Some(asked) if asked == version => "public, max-age=31536000, immutable",
         _ => "no-cache",
@@ -66,8 +66,8 @@ pub(super) async fn get_picture(
     Ok((headers, found.1).into_response())
 }
 
-/// The picture at a path within the sources, as a page shows it: with its size, so that nothing
-/// moves once it has come, and not fetched before somebody is near it.
+/// Renders the picture at a path within the sources: with its size, so that nothing moves once it
+/// is loaded, and only fetched once the reader is near it.
 pub(super) fn shown(path: &str, about: &str) -> Option<String> {
     let name = path.strip_prefix("docs/pictures/")?;
     let picture = named(name)?;
@@ -101,7 +101,7 @@ fn address(picture: &Picture) -> String {
     format!("/docs/pictures/{}?v={}", picture.0, version(picture))
 }
 
-/// What tells a picture from the one that was there before.
+/// Returns a value that distinguishes a picture from its previous version.
 fn version((_, bytes): &Picture) -> String {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
@@ -121,7 +121,7 @@ mod tests {
     use super::super::library::LIBRARY;
     use super::*;
 
-    /// As for every page: what a phone far from a city takes in a second or two.
+    /// As for every page: the size that a phone far from a city loads in a second or two.
     const HEAVIEST_PAGE: usize = 150_000;
 
     #[test]

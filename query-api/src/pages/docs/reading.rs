@@ -35,7 +35,7 @@ pub(super) async fn show_document(
     Path((folder, name)): Path<(String, String)>,
 ) -> Result<Response, Instead> {
     let address = format!("/docs/{folder}/{name}");
-    // Programs that read for somebody rather take the text as it was written.
+    // Programs that read for a person prefer the source text.
     match address.strip_suffix(".md") {
         Some(address) => text_of(address),
         None => Ok(show(&address)?),
@@ -83,13 +83,13 @@ fn show(address: &str) -> Result<Response, HttpError> {
     })
 }
 
-/// The list of all documents, and what searches them.
+/// Renders the list of all documents, and the form that searches them.
 fn nav(address: &str, asked: &str) -> Result<Value, HttpError> {
     let shown = context! { shelves => shown(&*LIBRARY), address => address, asked => asked };
     piece("docs_nav.html", shown)
 }
 
-/// What the document's own list of contents names.
+/// Returns the entries of the document's table of contents.
 fn headings(document: &Document) -> Vec<Value> {
     let headings = document.sections.iter().filter(|one| one.depth == 2);
     let headings = headings.map(|one| context! { anchor => &one.anchor, text => &one.heading });

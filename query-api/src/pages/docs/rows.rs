@@ -1,9 +1,9 @@
-//! Shapes as rows of a table: a field a row, those within it below it.
+//! Schemas as rows of a table: one row per field, nested fields below it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Fields within fields deeper than this are left to the document itself.
+/// Fields nested deeper than this are left to the document itself.
 const DEEPEST: usize = 4;
 
 /// A field.
@@ -17,7 +17,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// One of several shapes; its fields follow.
+    /// One of several schemas. Its fields follow.
     fn way(depth: usize, name: &str) -> Self {
         Self {
             depth,
@@ -29,11 +29,11 @@ impl Row {
     }
 }
 
-/// The shapes of a document.
+/// The schemas of a document.
 pub(super) struct Shapes<'d>(pub(super) &'d Value);
 
 impl Shapes<'_> {
-    /// What a reference leads to; anything else is itself.
+    /// Resolves a reference. Anything else is returned as it is.
     pub(super) fn resolve<'v>(&'v self, value: &'v Value) -> &'v Value {
         let pointer = value["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
         let found = pointer.and_then(|pointer| self.0.pointer(pointer));
@@ -78,7 +78,7 @@ impl Shapes<'_> {
         }
     }
 
-    /// A shape in a few words.
+    /// Describes a schema in a few words.
     pub(super) fn kind(&self, shape: &Value) -> String {
         let shape = self.resolve(shape);
         if let Some(value) = shape["const"].as_str() {
@@ -107,7 +107,7 @@ impl Shapes<'_> {
         format!("{kind}{}", bounds(shape))
     }
 
-    /// A value of that shape: its own example, or one put together from its fields'.
+    /// Returns a value of a schema: its own example, or one composed of its fields' examples.
     pub(super) fn example(&self, shape: &Value) -> Value {
         let shape = self.resolve(shape);
         if let Some(example) = shape["examples"].as_array().and_then(|all| all.first()) {
@@ -132,7 +132,7 @@ impl Shapes<'_> {
         }
     }
 
-    /// What is required, and what has an example of its own.
+    /// Returns the required fields, and those with an example of their own.
     fn object(&self, shape: &Value) -> Map<String, Value> {
         let required = shape["required"].as_array();
         let fields = shape["properties"].as_object().into_iter().flatten();
@@ -145,7 +145,7 @@ impl Shapes<'_> {
     }
 }
 
-/// The shapes that a value may have, null left out.
+/// Returns the alternatives of a schema, without null.
 fn ways(shape: &Value) -> impl Iterator<Item = &Value> {
     let ways = shape.get("oneOf").or_else(|| shape.get("anyOf"));
     let ways = ways.and_then(Value::as_array).into_iter().flatten();
@@ -154,7 +154,7 @@ fn ways(shape: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// The name of the shape that a reference leads to.
+/// Returns the name of the schema that a reference leads to.
 fn named(shape: &Value) -> Option<&str> {
     shape["$ref"].as_str()?.rsplit('/').next()
 }

@@ -1,11 +1,11 @@
-//! A request as one would send it, in three languages.
+//! A sample request in three languages.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// A request to be written down.
+/// The request of a sample.
 pub(super) struct Request<'r> {
     pub(super) method: &'r str,
     pub(super) path: &'r str,
@@ -23,7 +23,7 @@ pub(super) struct Sample {
     code: String,
 }
 
-/// The request in each language. What stands between `_` in the path is for the reader, and so are
+/// Returns the request in each language. Readers replace the parts between `_` in the path, and
 /// `WAYPOST`, the address, and `KEY` or `TOKEN`.
 pub(super) fn of(request: &Request<'_>) -> [Sample; 3] {
     [
@@ -43,7 +43,7 @@ impl Request<'_> {
         self.path.replace(['{', '}'], "_")
     }
 
-    /// The variable that holds what the caller is known by.
+    /// Returns the variable that holds the caller's credentials.
     fn secret(&self) -> Option<&'static str> {
         match self.caller {
             "key" => Some("KEY"),
@@ -57,7 +57,7 @@ impl Request<'_> {
     }
 }
 
-/// A line for a shell.
+/// Returns a shell command.
 fn curl(request: &Request<'_>) -> String {
     let mut words = vec!["curl".to_owned()];
     let body = request.body();
@@ -76,7 +76,7 @@ fn curl(request: &Request<'_>) -> String {
     words.join(" ")
 }
 
-/// By httpx, which the Python client stands on.
+/// Uses httpx, which the Python client is built on.
 fn python(request: &Request<'_>) -> String {
     let method = request.method.to_lowercase();
     let mut given = vec![format!("WAYPOST + \"{}\"", request.address())];
@@ -98,7 +98,7 @@ fn python(request: &Request<'_>) -> String {
     format!("answer = {call}{})", given.join(", "))
 }
 
-/// A value as Python writes it.
+/// Writes a value as a Python literal.
 fn literal(value: &Json, into: &mut String) {
     match value {
         Json::Null => into.push_str("None"),
@@ -121,14 +121,14 @@ fn literal(value: &Json, into: &mut String) {
             }
             into.push('}');
         }
-        // A text of JSON is one of Python too.
+        // A JSON string is also a Python string.
         plain => {
             let _ = write!(into, "{plain}");
         }
     }
 }
 
-/// By what every browser and Node.js have.
+/// Uses what every browser and Node.js have.
 fn javascript(request: &Request<'_>) -> String {
     let mut options = Vec::new();
     if request.method != "GET" {

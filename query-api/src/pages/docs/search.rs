@@ -1,4 +1,4 @@
-//! Looks something up in the documents and in the description of the API.
+//! Searches the documents and the description of the API.
 
 use serde::Serialize;
 
@@ -6,13 +6,13 @@ use super::api::Called;
 use super::library::LIBRARY;
 use super::markdown::Section;
 
-/// More than anybody reads, and more than anybody asks for.
+/// More results than anyone reads, and a longer query than anyone sends.
 const MOST: usize = 40;
 const LONGEST: usize = 100;
-/// Characters shown around what was found.
+/// Characters shown around a hit.
 const AROUND: usize = 90;
 
-/// Something found.
+/// A search result.
 #[derive(Serialize)]
 pub(super) struct Found {
     pub(super) address: String,
@@ -23,7 +23,7 @@ pub(super) struct Found {
     rank: u8,
 }
 
-/// What holds all the words, what is called so first.
+/// Returns everything that contains all the words, matching headings first.
 pub(super) fn search(asked: &str, operations: &[Called]) -> Vec<Found> {
     let asked: String = asked.chars().take(LONGEST).collect();
     let words: Vec<_> = asked.split_whitespace().map(str::to_lowercase).collect();
@@ -64,7 +64,7 @@ pub(super) fn search(asked: &str, operations: &[Called]) -> Vec<Found> {
     found
 }
 
-/// The lower, the nearer; none where a word is missing.
+/// Returns the rank of a hit, the lower the closer; `None` if a word is missing.
 fn rank(words: &[String], heading: &str, text: &str) -> Option<u8> {
     let (heading, text) = (heading.to_lowercase(), text.to_lowercase());
     if words.iter().all(|word| heading.contains(word.as_str())) {
@@ -74,7 +74,7 @@ fn rank(words: &[String], heading: &str, text: &str) -> Option<u8> {
     words.iter().all(told).then_some(2)
 }
 
-/// A piece of the text in which the word stands.
+/// Returns an excerpt of the text around the word.
 fn around(section: &Section, word: &str) -> String {
     let text: Vec<char> = section.text.chars().collect();
     let lower = section.text.to_lowercase();

@@ -1,4 +1,4 @@
-//! What led to what: events as a tree, and the deliveries of each.
+//! Causes and consequences: events as a tree, and the deliveries of each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use super::super::visit::Visit;
 use crate::progress::Projection;
 use crate::state::State;
 
-/// Endpoints whose deliveries are looked for, and deliveries at most.
+/// Maximum number of endpoints whose deliveries are searched, and of deliveries.
 const ENDPOINTS: i64 = 20;
 const DELIVERIES: usize = 2_000;
-/// Deeper than this, everything stands side by side.
+/// Deeper than this, everything is on one level.
 const DEEPEST: usize = 12;
 
 /// A delivery of an event.
@@ -24,8 +24,8 @@ pub(super) struct Delivery {
     status: String,
 }
 
-/// The deliveries of events, by the events' ids. A delivery's id follows from its endpoint and its
-/// event, so that each is found by its key, however many there are.
+/// Returns the deliveries of events, by the events' ids. A delivery's id follows from its endpoint
+/// and its event, so that each is found by its key, however many there are.
 pub(super) async fn deliveries_of(
     visit: &Visit,
     state: &State,
@@ -76,8 +76,8 @@ pub(super) async fn deliveries_of(
     Ok(deliveries)
 }
 
-/// Events as the lines of a tree: each below the one that led to it, the roots being what came from
-/// outside or stands further away than was looked.
+/// Returns events as the lines of a tree: each below its cause. The roots came from outside, or
+/// their cause is further away than was searched.
 pub(super) fn tree(events: &[Json], deliveries: &HashMap<String, Vec<Delivery>>) -> Vec<Value> {
     let known: HashSet<&str> = events.iter().filter_map(id).collect();
     let mut below: HashMap<&str, Vec<&Json>> = HashMap::new();
@@ -89,7 +89,7 @@ pub(super) fn tree(events: &[Json], deliveries: &HashMap<String, Vec<Delivery>>)
             None => roots.push(event),
         }
     }
-    // Depth first, without recursion: a chain may be as long as the page looks.
+    // Depth first, without recursion: a chain may be as long as the page searches.
     let mut lines = Vec::with_capacity(events.len());
     let mut open: Vec<(usize, &Json)> = roots.into_iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, event)) = open.pop() {

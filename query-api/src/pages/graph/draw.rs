@@ -1,4 +1,4 @@
-//! The drawing itself, as SVG: every box leads to where its step is told in words.
+//! The drawing itself, as SVG: every box links to the description of its step in words.
 
 use std::fmt::{Error, Write as _};
 
@@ -12,10 +12,10 @@ const BOX_HEIGHT: f64 = 48.0;
 const ACROSS: f64 = BOX_WIDTH + 28.0;
 const DOWN: f64 = BOX_HEIGHT + 52.0;
 const MARGIN: f64 = 8.0;
-/// As much of an id as a box has room for.
+/// Maximum length of an id in a box.
 const MOST_LETTERS: usize = 20;
 
-/// The graph as SVG; empty where it is too large to be read.
+/// Draws the graph as SVG, empty if it is too large to be read.
 pub(in crate::pages) fn draw(graph: &Graph) -> String {
     if !graph.is_drawable() {
         return String::new();
@@ -52,7 +52,7 @@ fn row(layer: usize) -> f64 {
 
 fn write_edge(svg: &mut String, edge: &Edge, bends: &[f64], layout: &Layout) -> Result<(), Error> {
     let ((from, above), (to, below)) = (layout.places[edge.from], layout.places[edge.to]);
-    // Ways apart leave a box apart, so that what they are called can be read.
+    // Different edges leave a box at different points, so that their labels can be read.
     let aside = match edge.label {
         "then" => -BOX_WIDTH / 5.0,
         "else" => BOX_WIDTH / 5.0,
@@ -77,7 +77,7 @@ fn write_edge(svg: &mut String, edge: &Edge, bends: &[f64], layout: &Layout) -> 
     curve(svg, (x, y), (left(to) + BOX_WIDTH / 2.0, row(below) - 2.0))?;
     svg.push_str("\"/>");
     if !edge.label.is_empty() {
-        // On the inner side: a way bends to the outer one.
+        // On the inner side, since the edge bends to the outer one.
         let anchor = if aside < 0.0 { "start" } else { "end" };
         let beside = start.0 + if aside < 0.0 { 6.0 } else { -6.0 };
         write!(

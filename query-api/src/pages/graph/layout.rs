@@ -1,15 +1,15 @@
-//! Where steps stand: in layers from the top, each step below all that lead to it, and within a
-//! layer near to what it is joined with.
+//! The layout of steps: in layers from the top, each step below all that lead to it, and within a
+//! layer close to its neighbours.
 
 use super::Graph;
 use crate::pages::chart::precise;
 
-/// Sweeps over the layers; more change little.
+/// Sweeps over the layers. More change little.
 const SWEEPS: usize = 8;
-/// Places for edges to pass through layers; past so many they go straight.
+/// Places for edges to pass through layers. Beyond this number they are drawn straight.
 const MOST_BENDS: usize = 2_000;
 
-/// Where everything stands, in steps of a grid: columns may be halves.
+/// The position of everything, in grid units. Columns may be halves.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Column and layer of each step.
@@ -20,7 +20,7 @@ pub(super) struct Layout {
     pub(super) layers: usize,
 }
 
-/// What takes a place in a layer: a step, or an edge on its way through.
+/// An item that takes a place in a layer: a step, or an edge that passes through.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     layer: usize,
@@ -68,8 +68,8 @@ pub(super) fn lay_out(graph: &Graph) -> Layout {
     }
 }
 
-/// The longest way to each step. What leads back, which no definition that was saved has, counts
-/// for nothing.
+/// Returns the longest path to each step. Edges that lead back, which no saved definition has, are
+/// ignored.
 fn layers_of(graph: &Graph) -> Vec<usize> {
     let count = graph.nodes.len();
     let mut layers = vec![0; count];
@@ -89,8 +89,8 @@ fn layers_of(graph: &Graph) -> Vec<usize> {
     layers
 }
 
-/// Gives each edge a place in every layer that it passes. Answers these places by edge, and all
-/// that stands in neighbouring layers and belongs together, the upper one first.
+/// Gives each edge a place in every layer that it passes. Returns these places by edge, and all
+/// connected pairs in neighbouring layers, the upper one first.
 fn bend(
     graph: &Graph,
     layers: &[usize],
@@ -118,8 +118,8 @@ fn bend(
     (bends, joints)
 }
 
-/// Orders each layer by where its neighbours stand, downwards and upwards in turn, and then moves
-/// everything towards them as far as there is room.
+/// Orders each layer by the positions of its neighbours, downwards and upwards in turn, and then
+/// moves everything towards them as far as there is room.
 fn arrange(rows: &mut [Vec<usize>], items: &mut [Item], joints: &[(usize, usize)]) {
     let mut above: Vec<Vec<usize>> = vec![Vec::new(); items.len()];
     let mut below = above.clone();
@@ -161,7 +161,7 @@ fn spread(row: &[usize], items: &mut [Item]) {
     }
 }
 
-/// The middle of what something is joined with.
+/// Returns the mean column of an item's neighbours.
 fn middle(near: &[usize], items: &[Item], own: f64) -> f64 {
     if near.is_empty() {
         return own;
@@ -170,9 +170,9 @@ fn middle(near: &[usize], items: &[Item], own: f64) -> f64 {
     sum / precise(near.len())
 }
 
-/// Puts items, in their order, as near to where they want to be as their neighbours let them.
+/// Places items, in their order, as close to their wanted columns as their neighbours allow.
 fn settle(sorted: &[(f64, usize)], items: &mut [Item]) {
-    // Those that cannot stand apart share a block, which stands in the middle of their wishes.
+    // Items that would overlap share a block in the middle of their wanted columns.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (wanted, _) in sorted {
         blocks.push((*wanted, 1));

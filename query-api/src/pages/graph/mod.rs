@@ -1,4 +1,4 @@
-//! A workflow's steps as a drawing: boxes in layers, joined by the ways that lead on.
+//! A drawing of a workflow's steps: boxes in layers, connected by edges.
 
 mod draw;
 mod layout;
@@ -10,29 +10,29 @@ use serde_json::Value as Json;
 pub(super) use self::draw::draw;
 pub(super) use self::words::{in_words, trigger_in_words};
 
-/// What is larger is told as a list only: nobody reads a drawing of it.
+/// Larger graphs are only shown as a list: no one reads a drawing of them.
 const MOST_STEPS: usize = 150;
 const MOST_EDGES: usize = 400;
 
-/// A step as far as a drawing goes.
+/// The part of a step that a drawing shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) id: String,
     pub(super) kind: String,
-    /// The state within a run, where one is shown.
+    /// The state within a run, if one is shown.
     pub(super) state: Option<String>,
 }
 
-/// A way from one step to another, by their places.
+/// An edge from one step to another, by their indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// `then`, `else` or `timeout`; empty for the plain way on.
+    /// `then`, `else` or `timeout`; empty for the plain edge.
     pub(super) label: &'static str,
 }
 
-/// Steps and the ways between them.
+/// Steps and the edges between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
@@ -50,7 +50,7 @@ struct Outlined {
 }
 
 impl Graph {
-    /// The graph of steps as a definition has them.
+    /// Returns the graph of the steps of a definition.
     pub(super) fn of_steps(steps: &[Json]) -> Self {
         let text = |step: &Json, name: &str| step[name].as_str().unwrap_or_default().to_owned();
         let ids = |step: &Json, name: &str| -> Vec<String> {
@@ -68,7 +68,7 @@ impl Graph {
         Self::of(&steps.collect::<Vec<_>>())
     }
 
-    /// The graph of a version's outline; nothing where it cannot be read.
+    /// Returns the graph of a version's outline, empty if it cannot be read.
     pub(super) fn of_outline(outline: &str) -> Self {
         let steps: Vec<Outlined> = serde_json::from_str(outline).unwrap_or_default();
         Self::of(&steps)
@@ -100,12 +100,12 @@ impl Graph {
         }
     }
 
-    /// Whether a drawing of it can be read.
+    /// Whether a drawing of it is readable.
     pub(super) fn is_drawable(&self) -> bool {
         !self.nodes.is_empty() && self.nodes.len() <= MOST_STEPS && self.edges.len() <= MOST_EDGES
     }
 
-    /// The same with the states of a run's steps.
+    /// Adds the states of a run's steps.
     pub(super) fn with_states(mut self, steps: &[Json]) -> Self {
         for node in &mut self.nodes {
             let step = steps.iter().find(|step| step["id"] == node.id.as_str());

@@ -1,10 +1,10 @@
-//! Steps told in words, for those who do not look at the drawing.
+//! Steps described in words, for those who do not look at the drawing.
 
 use chrono::{DateTime, Utc};
 use domain::workflow::Schedule;
 use serde_json::Value as Json;
 
-/// What a step does and where it leads, as plain sentences.
+/// Describes what a step does and where it leads, in plain sentences.
 pub(in crate::pages) fn in_words(step: &Json) -> String {
     let text = |name: &str| step[name].as_str().unwrap_or_default();
     let does = match text("type") {
@@ -55,7 +55,7 @@ fn awaited(step: &Json) -> String {
     format!("Waits for `{event}`{matching}{timeout}")
 }
 
-/// A number of seconds in the largest unit that leaves no rest.
+/// Formats a number of seconds in the largest unit without a remainder.
 fn span(seconds: &Json) -> String {
     let Some(whole) = seconds.as_u64() else {
         return format!("{seconds} seconds");
@@ -75,7 +75,7 @@ fn span(seconds: &Json) -> String {
     format!("{count} {name}{plural}")
 }
 
-/// What starts a workflow of these steps.
+/// Describes what starts a workflow of these steps.
 pub(in crate::pages) fn trigger_in_words(steps: &[Json], now: DateTime<Utc>) -> String {
     let Some(trigger) = steps.iter().find(|step| step["type"] == "TRIGGER") else {
         return "Nothing starts it yet: it has no TRIGGER step.".to_owned();

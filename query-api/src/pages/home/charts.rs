@@ -1,4 +1,4 @@
-//! What the figures look like.
+//! The charts of the figures.
 
 use std::fmt::Display;
 
@@ -18,7 +18,7 @@ use crate::pages::amounts::{grouped, money};
 use crate::pages::chart::{Bar, Chart, Shape};
 
 impl Figures {
-    /// All charts, in the order of the page.
+    /// Returns all charts, in the order of the page.
     pub(super) fn charts(&self) -> Vec<Chart> {
         vec![
             revenue(&self.analytics),
@@ -30,7 +30,7 @@ impl Figures {
     }
 }
 
-/// The chart of this name, of no more figures than it shows; `None` where there is none.
+/// Returns the chart of this name, reading only the figures that it shows; `None` if there is none.
 pub(super) async fn find_chart(
     name: &str,
     org: &OrgId,
@@ -185,7 +185,7 @@ fn deliveries(deliveries: &[Begun], now: DateTime<Utc>) -> Chart {
     }
 }
 
-/// A bar for each of the last hours, those without anything included.
+/// Returns a bar for each of the last hours, including empty ones.
 fn by_hour(hours: &[Begun], now: DateTime<Utc>) -> Vec<Bar> {
     let bars = (0..HOURS).map(|nth| {
         let hour = first_hour(now) + TimeDelta::hours(nth);
@@ -228,14 +228,14 @@ fn counted(count: i64, what: &str) -> String {
     }
 }
 
-/// How many of a hundred, with one decimal.
+/// Returns a percentage with one decimal.
 fn percentage(part: i64, whole: i64) -> String {
     let thousandths =
         (2_000 * i128::from(part) + i128::from(whole)) / (2 * i128::from(whole.max(1)));
     format!("{}.{}", thousandths / 10, thousandths % 10)
 }
 
-/// Something counted as a length on a screen.
+/// Converts a count to a length on a screen.
 fn length(count: impl Display) -> f64 {
     count.to_string().parse().unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! The figures of the page, read from counters and indexes: nothing here grows with the records.
+//! The figures of the page, read from counters and indexes: no cost grows with the records.
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use minijinja::{Value, context};
@@ -9,12 +9,12 @@ use crate::business::{Analytics, analytics_of};
 use crate::pages::COUNTED;
 use crate::pages::amounts::money;
 
-/// Leads looked at, the newest ones.
+/// The number of newest leads that are considered.
 pub(super) const LEADS: i64 = 10_000;
-/// How far back hours are shown.
+/// The number of hours shown.
 pub(super) const HOURS: i64 = 24;
 
-/// What the page is made of.
+/// The figures of the page.
 pub(super) struct Figures {
     pub(super) now: DateTime<Utc>,
     pub(super) analytics: Analytics,
@@ -24,7 +24,7 @@ pub(super) struct Figures {
     pub(super) deliveries: Vec<Begun>,
 }
 
-/// How many there are of a state.
+/// The count of a state.
 pub(super) struct Counted {
     pub(super) state: String,
     pub(super) count: i64,
@@ -37,7 +37,7 @@ pub(super) struct Brought {
     pub(super) converted: i64,
 }
 
-/// What began in one hour.
+/// Runs or deliveries that began in one hour.
 pub(super) struct Begun {
     pub(super) hour: DateTime<Utc>,
     pub(super) count: i64,
@@ -61,12 +61,12 @@ impl Figures {
         })
     }
 
-    /// Whether there is any order or lead to speak of.
+    /// Whether there are any orders or leads.
     pub(super) fn has_business(&self) -> bool {
         self.analytics.total_orders > 0 || self.analytics.total_leads > 0
     }
 
-    /// The sums above the charts.
+    /// Returns the sums above the charts.
     pub(super) fn tiles(&self) -> Value {
         let failed = |hours: &[Begun]| hours.iter().map(|hour| hour.failed).sum::<i64>();
         let all = |hours: &[Begun]| hours.iter().map(|hour| hour.count).sum::<i64>();
@@ -83,7 +83,7 @@ impl Figures {
     }
 }
 
-/// The beginning of the first hour that is shown.
+/// Returns the beginning of the first hour shown.
 pub(super) fn first_hour(now: DateTime<Utc>) -> DateTime<Utc> {
     let present = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);
     present - TimeDelta::hours(HOURS - 1)
@@ -100,7 +100,7 @@ pub(super) async fn find_orders(org: &OrgId, models: &PgPool) -> Result<Vec<Coun
     .await
 }
 
-/// Among the newest leads only: the index of the newest gives them without a look at the others.
+/// Only among the newest leads: their index provides them without reading the others.
 pub(super) async fn find_sources(
     org: &OrgId,
     models: &PgPool,
@@ -120,7 +120,7 @@ pub(super) async fn find_sources(
     .await
 }
 
-/// The counters say which workflows have runs in which state, so that only these parts of the
+/// The counters show which workflows have runs in which state, so that only these parts of the
 /// index of the newest by state are read.
 pub(super) async fn find_runs(
     org: &OrgId,
@@ -150,7 +150,7 @@ pub(super) async fn find_runs(
     .await
 }
 
-/// The same of deliveries, whose indexes know those that failed.
+/// The same for deliveries, whose indexes contain those that failed.
 pub(super) async fn find_deliveries(
     org: &OrgId,
     since: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! `GET /dashboard`: the business at a glance, and what goes on.
+//! `GET /dashboard`: the business at a glance, and current activity.
 
 mod charts;
 mod figures;
@@ -23,7 +23,7 @@ pub(super) async fn show_home(
     visit: Visit,
     AppState(state): AppState<State>,
 ) -> Result<Response, Instead> {
-    // A position belongs to one log: whoever comes from a page waits for what it did.
+    // A position belongs to one log: a visitor from another page waits for the changes made there.
     let models = visit
         .models(&[Projection::Workflows, Projection::Runs])
         .await?;
@@ -46,7 +46,7 @@ pub(super) async fn show_home(
     })?)
 }
 
-/// By how many events the read models are behind, over all logs; none where that is not known.
+/// Returns the lag of the read models in events, over all logs, or `None` if it is unknown.
 async fn how_far_behind(state: &State) -> Option<u64> {
     let mut sum = 0_u64;
     for log in [Log::Events, Log::Locations, Log::Deliveries] {

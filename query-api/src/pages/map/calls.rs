@@ -1,4 +1,4 @@
-//! Calls for help that are open, as an organization's map shows them.
+//! Open calls for help, as shown on an organization's map.
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use crate::sos::{LAST, MOST, OpenCall, Row, tell};
 use crate::state::State;
 
-/// The open calls of those who are in one of the organization's circles now, newest first.
+/// Returns the open calls of current members of the organization's circles, newest first.
 pub(super) async fn open_calls(
     state: &State,
     org: &OrgId,

@@ -4,9 +4,9 @@ use schemas::OrgId;
 use serde::Serialize;
 use sqlx::PgPool;
 
-/// More would not be seen on a map.
+/// More would not be visible on a map.
 const MOST: i64 = 1_000;
-/// More would not be chosen from.
+/// More would be too many to choose from.
 const CIRCLES: i64 = 200;
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub(super) async fn find_circles(org: &OrgId, models: &PgPool) -> Result<Vec<Cir
     .await
 }
 
-/// Members of one circle, or of any.
+/// Returns the members of one circle, or of any.
 pub(super) async fn find_members(
     org: &OrgId,
     circle: Option<&str>,

@@ -1,5 +1,5 @@
-//! `GET /dashboard/map`: where the members of the organization's circles are, and what its script
-//! asks for: `GET /dashboard/map/now`.
+//! `GET /dashboard/map`: the positions of the members of the organization's circles, and the data
+//! for its script: `GET /dashboard/map/now`.
 
 mod calls;
 mod circles;
@@ -25,7 +25,7 @@ use crate::progress::Projection;
 use crate::sos::OpenCall;
 use crate::state::State;
 
-/// What the page is read from.
+/// The projections that the page is read from.
 const PROJECTIONS: [Projection; 4] = [
     Projection::Accounts,
     Projection::Circles,
@@ -33,7 +33,7 @@ const PROJECTIONS: [Projection; 4] = [
     Projection::SosCalls,
 ];
 
-/// What has happened before the page follows.
+/// Events from before the page starts to follow.
 #[derive(Serialize)]
 pub(super) struct Now {
     calls: Vec<OpenCall>,
@@ -52,7 +52,7 @@ pub(super) async fn show_map(
     let circle = chosen.map(|circle| circle.id.as_str());
     let members = find_members(org, circle, models).await?;
     let places = find_places(org, circle, models).await?;
-    // A log that is away is no reason to show nothing: the script asks again.
+    // If the log is unavailable, the page is still shown: the script tries again.
     let calls = open_calls(&state, org, models).await.ok();
     let page = visit.page("map.html", "Map", "map").await?;
     let page = page
@@ -85,7 +85,7 @@ pub(super) async fn read_now(
     Ok(([(CACHE_CONTROL, "no-store")], Json(now)))
 }
 
-/// The circle that alone is shown, if one is asked for.
+/// Returns the only circle to show, if one is requested.
 fn chosen<'c>(uri: &Uri, circles: &'c [Circle]) -> Result<Option<&'c Circle>, HttpError> {
     let parameters = Parameters::of(uri)?;
     let Some(id) = parameters.one("circle")?.filter(|id| !id.is_empty()) else {

@@ -1,4 +1,4 @@
-//! Where the maps' tiles come from, if the operator names a server of tiles.
+//! The source of the maps' tiles, if the operator configures a tile server.
 
 use std::str::FromStr;
 
@@ -30,18 +30,18 @@ pub struct MapSettings {
     pub attribution_url: Option<AttributionUrl>,
 }
 
-/// The address of a tile, with `{z}`, `{x}` and `{y}` in it, and the one origin that it is of.
+/// The address of a tile, with `{z}`, `{x}` and `{y}` in it, and its only origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiles {
     template: String,
     origin: String,
 }
 
-/// An address of the web.
+/// A web address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributionUrl(String);
 
-/// Why an address is not used.
+/// The reason why an address is rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {reason}")]
 pub struct Unusable {
@@ -107,10 +107,10 @@ impl FromStr for AttributionUrl {
     }
 }
 
-/// Whether nobody on the way can read or change what comes from there.
+/// Whether no one in between can read or change what is loaded from there.
 fn is_safe(url: &Url) -> bool {
     match (url.scheme(), url.host()) {
-        // Nothing that would say more in a policy than one host.
+        // No characters that would mean more than one host in a policy.
         ("https", Some(Host::Domain(name))) => {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
             name.bytes().all(plain)
@@ -124,7 +124,7 @@ fn is_safe(url: &Url) -> bool {
 }
 
 impl MapSettings {
-    /// The page, which may load the tiles.
+    /// Allows a page to load the tiles.
     pub(in crate::pages) fn allow_on(&self, page: Page) -> Page {
         match &self.tiles {
             Some(tiles) => page.with_images_of(&tiles.origin),
@@ -132,7 +132,7 @@ impl MapSettings {
         }
     }
 
-    /// A page's map, and what belongs to it. The same stands in a list of the page.
+    /// Renders a page's map and its parts. The same data is in a list of the page.
     pub(in crate::pages) fn canvas(
         &self,
         id: &str,

@@ -1,8 +1,8 @@
-//! What other systems call the fields of records in their exports.
+//! The names of records' fields in other systems' exports.
 
 use super::kinds::{KINDS, Look};
 
-/// What every kind has.
+/// The fields of every kind.
 const COMMON: [(&str, &str); 2] = [
     ("id", "record id|id"),
     (
@@ -11,8 +11,8 @@ const COMMON: [(&str, &str); 2] = [
     ),
 ];
 
-/// The field of a kind, such as `contacts`, that a column of another system's export speaks for.
-/// Amounts and shares are not among them: every system counts these in units of its own.
+/// Returns the field of a kind, such as `contacts`, that a column of another system's export
+/// corresponds to. Amounts and shares are excluded: every system counts them in its own units.
 pub fn field_of_column(kind: &str, column: &str) -> Option<&'static str> {
     let kind = KINDS.iter().find(|known| known.list.table == kind)?;
     let own = kind.fields.iter();
@@ -27,7 +27,7 @@ pub fn field_of_column(kind: &str, column: &str) -> Option<&'static str> {
     found.map(|(name, _)| name)
 }
 
-/// A name by its letters and digits alone.
+/// Reduces a name to its letters and digits.
 fn plain(name: &str) -> String {
     let characters = name.chars().filter(|c| c.is_alphanumeric());
     characters.flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! What a list is asked for, and the addresses of what could be asked for instead.
+//! The request for a list, and the addresses of alternative requests.
 
 use chrono::NaiveDate;
 use minijinja::Value;
@@ -11,24 +11,24 @@ use crate::pages::frame::shown;
 use crate::paging::{Grouping, Parameters};
 use crate::search::{Search, asked_words};
 
-/// What a list is asked for.
+/// The request for a list.
 pub(super) struct Asked<'a> {
     pub(super) kind: &'static Kind,
     pub(super) search: Search,
-    /// The state that is filtered by; empty for all.
+    /// The state to filter by; empty for all.
     pub(super) state: String,
     pub(super) sort: Option<&'a str>,
-    /// The ends of the span in which what is listed was created, as they were given.
+    /// The ends of the span of creation times, as given.
     span: [(&'static str, &'static str, &'a str); 2],
 }
 
-/// A heading, and where it leads.
+/// A heading and its link.
 #[derive(Serialize)]
 pub(super) struct Heading {
     label: &'static str,
     look: Look,
     href: Option<String>,
-    /// As `aria-sort` has it.
+    /// The value of `aria-sort`.
     sorted: Option<&'static str>,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct FilterField {
     /// The type of its input.
     input: &'static str,
     value: String,
-    /// Values that may be chosen instead of written.
+    /// Values that may be chosen instead of typed.
     offered: Vec<String>,
 }
 
-/// The fields that lists are filtered by where their kind has them: as parameters call them, and
-/// as people do.
+/// The fields that lists are filtered by if their kind has them: the names of their parameters, and
+/// their labels.
 pub(super) const FIELDS: [(Grouping, &str, &str); 2] = [
     (Grouping::City, "city", "City"),
     (Grouping::Owner, "owner", "Owner"),
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
         self.search.text.as_deref().unwrap_or_default()
     }
 
-    /// Whether nothing is left out.
+    /// Whether the list is unfiltered.
     pub(super) fn is_all(&self) -> bool {
         self.text().is_empty() && self.state.is_empty() && self.search.filter.is_empty()
     }
@@ -99,14 +99,14 @@ impl<'a> Asked<'a> {
         address
     }
 
-    /// The fields for the filters by time.
+    /// Returns the fields for the filters by time.
     pub(super) fn span_fields(&self) -> impl Iterator<Item = FilterField> {
         self.span
             .into_iter()
             .map(|(name, label, text)| FilterField {
                 name,
                 label,
-                // What no field for dates can show is shown as it was given.
+                // A value that a date field cannot show is shown as given.
                 input: if text.is_empty() || text.parse::<NaiveDate>().is_ok() {
                     "date"
                 } else {
@@ -117,7 +117,7 @@ impl<'a> Asked<'a> {
             })
     }
 
-    /// The field for a filter by a field of the kind.
+    /// Returns the form field for a filter by a field of the kind.
     pub(super) fn field(
         &self,
         (grouping, name, label): (Grouping, &'static str, &'static str),
@@ -140,7 +140,7 @@ impl<'a> Asked<'a> {
         shown(headings.chain([created]).collect::<Vec<_>>())
     }
 
-    /// A heading that sorts by its column, and by the other direction once it does.
+    /// Returns a heading that sorts by its column, or in reverse if the list already is.
     fn heading(&self, label: &'static str, look: Look, sort: Option<&'static str>) -> Heading {
         let now = self.sort.unwrap_or("-createdAt");
         let (by, descends) = match now.strip_prefix('-') {
@@ -148,8 +148,8 @@ impl<'a> Asked<'a> {
             None => (now, false),
         };
         let is_sorted = sort == Some(by);
-        // Texts are looked for from A, amounts and times from the greatest, and those that are
-        // active before those that are not.
+        // Texts are sorted from A, amounts and times from the greatest, and active records before
+        // inactive ones.
         let descend = if is_sorted {
             !descends
         } else {

@@ -1,4 +1,4 @@
-//! What happened to a record, from the log, newest first.
+//! The history of a record, from the log, newest first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::pages::visit::find_name;
 
 /// Changes shown at a time.
 const SHOWN: usize = 20;
-/// Events taken from the log at a time.
+/// Events read from the log at a time.
 const TAKEN: usize = 200;
-/// How long a page waits for the log. A record that changed so often that it takes longer is shown
+/// How long a page waits for the log. A record with so many changes that it takes longer is shown
 /// without its history.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,7 +31,7 @@ pub(super) struct History(VecDeque<Arc<Recorded>>);
 #[derive(Serialize)]
 pub(super) struct HistoryPart {
     pub(super) changes: Vec<Change>,
-    /// Where the older ones begin.
+    /// Where older changes begin.
     older: Option<String>,
 }
 
@@ -51,14 +51,14 @@ struct Changed {
     after: String,
 }
 
-/// What led to a change, in words, with a page where there is one.
+/// The cause of a change in words, with a page if there is one.
 #[derive(Default, Serialize)]
 struct Cause {
     text: String,
     href: Option<String>,
 }
 
-/// The position before which the history is asked for.
+/// Parses the position before which the history is requested.
 pub(super) fn before(log: &EventLog, text: Option<&str>) -> Result<Option<u64>, HttpError> {
     let parsed = text.map(|text| log.parse_position(text)).transpose();
     let parsed = parsed.map_err(|error| HttpError::bad_request(format!("before: {error}")))?;
@@ -66,7 +66,7 @@ pub(super) fn before(log: &EventLog, text: Option<&str>) -> Result<Option<u64>, 
 }
 
 impl History {
-    /// Reads what stands before a sequence; nothing where the log does not answer in time.
+    /// Reads the events before a sequence; `None` if the log does not answer in time.
     pub(super) async fn read(
         log: &EventLog,
         stream: &StreamId,
@@ -94,7 +94,7 @@ impl History {
         Some(Self(last))
     }
 
-    /// The same in words.
+    /// Describes the changes in words.
     pub(super) async fn told(
         self,
         kind: &Kind,
@@ -132,7 +132,7 @@ fn what(event: &Event) -> &'static str {
     }
 }
 
-/// The fields in which a record differs from what it was before.
+/// Returns the fields in which a record differs from its previous state.
 fn changed(fields: &[Field], before: Option<&Json>, after: &Json) -> Vec<Changed> {
     let read = |record: Option<&Json>, field: &Field| {
         let text = record.map(|record| text_at(record, field.name));
@@ -151,7 +151,7 @@ fn changed(fields: &[Field], before: Option<&Json>, after: &Json) -> Vec<Changed
     both.filter(|both| both.before != both.after).collect()
 }
 
-/// A field's value as text; dots lead into objects.
+/// Returns a field's value as text. Dots lead into objects.
 fn text_at(record: &Json, name: &str) -> String {
     match name
         .split('.')
@@ -163,7 +163,7 @@ fn text_at(record: &Json, name: &str) -> String {
     }
 }
 
-/// Who or what led to a change. Keys and people are named as they are called now.
+/// Describes who or what caused a change. Keys and people have their current names.
 async fn cause(recorded: &Recorded, org: &OrgId, models: &PgPool) -> Result<Cause, HttpError> {
     let Some(actor) = &recorded.context.actor else {
         return Ok(Cause::default());

@@ -1,5 +1,5 @@
-//! `GET /dashboard/import/contacts` and its likes: records from a file. The file is read in the
-//! browser, and goes where programs send their lines.
+//! `GET /dashboard/import/contacts` and similar pages: records from a file. The file is read in the
+//! browser, and sent to the endpoint that programs use.
 
 use axum::Extension;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! `GET /dashboard/contacts` and its likes: a kind's list.
+//! `GET /dashboard/contacts` and similar pages: the list of a kind.
 
 use axum::Extension;
 use axum::http::Uri;
@@ -18,11 +18,11 @@ use crate::pages::visit::{Instead, Visit};
 use crate::paging::{Grouping, Page, Parameters};
 use crate::search::Within;
 
-/// How many rows a page shows.
+/// Rows per page.
 const ROWS: i64 = 50;
-/// Where what was found need not be told exactly any more.
+/// From this number on the count of hits need not be exact.
 const COUNTED: i64 = 10_001;
-/// How many different values of a field are offered for its filter.
+/// The number of distinct values of a field that are offered for its filter.
 const OFFERED: i32 = 20;
 
 #[derive(Debug, Serialize, sqlx::FromRow)]
@@ -32,7 +32,7 @@ struct Row {
     cells: Vec<Option<String>>,
 }
 
-/// A cell as it is read.
+/// A cell as displayed.
 #[derive(Serialize)]
 struct Cell {
     text: String,
@@ -99,7 +99,7 @@ pub(super) async fn list_records(
     })?)
 }
 
-/// What of a kind every page shows.
+/// Describes a kind for all of its pages.
 pub(super) fn described(kind: &Kind) -> Value {
     let formats: Vec<_> = kind
         .formats
@@ -140,7 +140,7 @@ fn line(kind: &Kind, row: Row) -> Line {
     }
 }
 
-/// A value as people read it, amounts in the record's currency.
+/// Formats a value for people, amounts in the record's currency.
 pub(super) fn as_read(text: String, look: Look, currency: &str) -> String {
     match look {
         Look::Money => money(&text, currency),
@@ -155,7 +155,7 @@ pub(super) fn as_read(text: String, look: Look, currency: &str) -> String {
     }
 }
 
-/// The filters that the list has, as fields of its form.
+/// Returns the filters of the list as fields of its form.
 async fn filters(
     asked: &Asked<'_>,
     org: &OrgId,
@@ -170,7 +170,7 @@ async fn filters(
     Ok(filters)
 }
 
-/// The states that the list can be filtered by.
+/// Returns the states that the list can be filtered by.
 async fn choices(kind: &Kind, org: &OrgId, models: &PgPool) -> Result<Vec<Choice>, sqlx::Error> {
     match kind.states {
         States::None => Ok(Vec::new()),
@@ -192,7 +192,7 @@ async fn choices(kind: &Kind, org: &OrgId, models: &PgPool) -> Result<Vec<Choice
     }
 }
 
-/// The first of the values that a field has; `None` where the kind has no such field.
+/// Returns the first values of a field; `None` if the kind has no such field.
 async fn values(
     kind: &Kind,
     grouping: Grouping,

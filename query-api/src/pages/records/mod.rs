@@ -32,12 +32,12 @@ pub(super) fn router() -> Router<State> {
     })
 }
 
-/// The page of a record. Ids may hold anything.
+/// Returns the address of a record's page. Ids may contain anything.
 fn address_of(kind: &Kind, id: &str) -> String {
     format!("/dashboard/{}/{}", kind.list.table, encoded(id))
 }
 
-/// An amount in minor units of a currency as people write it; other text as it is.
+/// Formats an amount in minor units of a currency. Other text is returned unchanged.
 fn money(minor: &str, currency: &str) -> String {
     match minor.parse::<i64>() {
         Ok(amount) => amounts::money_in(currency, amount),

@@ -1,4 +1,4 @@
-//! `GET /dashboard/contacts/{id}` and its likes: a record with its history.
+//! `GET /dashboard/contacts/{id}` and similar pages: a record with its history.
 
 use axum::Extension;
 use axum::extract::State as AppState;
@@ -102,7 +102,7 @@ pub(super) async fn new_record(
     Ok(page.show(context! { kind => described(kind), form => form })?)
 }
 
-/// The fields to be filled in.
+/// Renders the fields of the form.
 fn form_of(fields: &Vec<Filled>) -> Result<Value, HttpError> {
     piece(
         "record_fields.html",
@@ -134,7 +134,7 @@ fn filled(kind: &'static Kind, values: impl IntoIterator<Item = Option<String>>)
     filled.collect()
 }
 
-/// What a person calls the record: its first field that says something; a contact has two names.
+/// Returns the display name of a record: its first non-empty field. A contact has two names.
 fn name_of(kind: &Kind, values: &[Option<String>], id: &str) -> String {
     let names = match kind.fields {
         [first, ..] if first.name == "firstName" => 2,

@@ -1,5 +1,5 @@
-//! `GET /dashboard/runs/matching`: the runs that a filter lets pass, for what is done to all of
-//! them: how many, and then their ids, some at a time.
+//! `GET /dashboard/runs/matching`: the runs that match a filter, for bulk actions: their number,
+//! and then their ids in batches.
 
 use axum::Json;
 use axum::http::{HeaderName, Uri, header::CACHE_CONTROL};
@@ -15,7 +15,7 @@ use crate::pages::visit::{Instead, Visit};
 use crate::paging::{Page, Parameters};
 use crate::progress::Projection;
 
-/// The states that an action is for, where the filter names none.
+/// The states that an action applies to if the filter names none.
 const CANCELLABLE: &[&str] = &["QUEUED", "RUNNING", "WAITING"];
 const RETRYABLE: &[&str] = &["FAILED"];
 
@@ -28,12 +28,12 @@ pub(in crate::pages) struct Matching {
     next: Option<String>,
 }
 
-/// The states of the runs that an action is for.
+/// Returns the states of the runs that an action applies to.
 pub(super) fn states_for(action: &str, filter: &Filter) -> Option<Vec<String>> {
     let cancelled = filter.state.as_deref() == Some("CANCELLED");
     match action {
         "cancel" => Some(filter.states(CANCELLABLE)),
-        // Whoever cancelled runs meant it: they go on only where they are asked for.
+        // Runs were cancelled on purpose, so they are only retried on explicit request.
         "retry" if cancelled => Some(filter.states(&["CANCELLED"])),
         "retry" => Some(filter.states(RETRYABLE)),
         _ => None,
@@ -68,7 +68,7 @@ pub(in crate::pages) async fn list_matching(
     Ok(([(CACHE_CONTROL, "no-store")], Json(matching)))
 }
 
-/// How many there are, counted in the index of each list.
+/// Counts the matching runs in the index of each list.
 async fn count(
     org: &OrgId,
     filter: &Filter,

@@ -1,4 +1,4 @@
-//! Which runs are looked for, as the address of a page says it.
+//! The filter of runs, as given in the address of a page.
 
 use axum::http::Uri;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
@@ -16,24 +16,24 @@ pub(super) const STATES: [&str; 6] = [
     "FAILED",
     "CANCELLED",
 ];
-/// A text that is looked for may be so long.
+/// Maximum length of a search text.
 const MAX_TEXT: usize = 200;
 
-/// Which runs are looked for; what is absent is not asked about.
+/// A filter of runs. Absent fields do not restrict it.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Filter {
     pub(super) workflow: Option<String>,
     pub(super) state: Option<String>,
     pub(super) from: Option<DateTime<Utc>>,
     pub(super) to: Option<DateTime<Utc>>,
-    /// The id of one, or a text in their payloads.
+    /// The id of a run, or a text in payloads.
     pub(super) q: Option<String>,
 }
 
 impl Filter {
     pub(super) fn of(uri: &Uri) -> Result<Self, HttpError> {
         let given = Parameters::of(uri)?;
-        // A form sends the fields that nobody has filled in as empty ones.
+        // A form sends fields that were not filled in as empty ones.
         let text = |name| -> Result<Option<String>, HttpError> {
             let text = given
                 .one(name)?
@@ -67,14 +67,14 @@ impl Filter {
         })
     }
 
-    /// The text as it stands in JSON, in small letters.
+    /// Returns the text as written in JSON, in lower case.
     pub(super) fn needle(&self) -> Option<String> {
         let written = serde_json::to_string(self.q.as_ref()?).ok()?;
         let inner = written.strip_prefix('"')?.strip_suffix('"')?;
         Some(inner.to_lowercase())
     }
 
-    /// The states among these that the filter lets pass.
+    /// Returns those of the given states that match the filter.
     pub(super) fn states(&self, among: &[&str]) -> Vec<String> {
         let passes = |state: &&&str| self.state.as_deref().is_none_or(|own| own == **state);
         among
@@ -84,7 +84,7 @@ impl Filter {
             .collect()
     }
 
-    /// Whether it asks for anything.
+    /// Whether it restricts anything.
     pub(super) fn is_set(&self) -> bool {
         let Self {
             workflow,
@@ -97,13 +97,13 @@ impl Filter {
     }
 }
 
-/// A time as a browser's field gives it, or a day; in UTC where no zone is named.
+/// Parses a time as sent by a browser's field, or a day, in UTC if no zone is named.
 fn moment(name: &str, text: &str) -> Result<DateTime<Utc>, HttpError> {
     let exact = || text.parse::<DateTime<Utc>>().ok();
     let minute = || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").ok();
     let day = || text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0);
     let read = exact().or_else(|| minute().or_else(day).map(|time| time.and_utc()));
-    // Beyond these years Postgres has no times.
+    // Postgres has no times beyond these years.
     let within =
         |time: &DateTime<Utc>| (0..=9_999_i64).contains(&(time.timestamp() / 31_556_952 + 1970));
     read.filter(within).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Runs of all workflows together, found in the index that each workflow and state has.
+//! Finds runs of all workflows together, in the index that each workflow and state has.
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
@@ -9,14 +9,14 @@ use sqlx::types::Json;
 use super::filter::Filter;
 use crate::paging::{Listed, Page};
 
-/// Lists, one for a workflow's runs in one state, that are looked into at most.
+/// Maximum number of searched lists, each of a workflow's runs in one state.
 pub(super) const LISTS: i64 = 3_000;
-/// Payloads that one search reads at most.
+/// Maximum number of payloads that one search reads.
 pub(super) const SEARCHED: i64 = 1_000;
-/// Runs shown beside something else.
+/// Runs shown beside other content.
 const BESIDE: i64 = 10;
 
-/// Where a run stands among all.
+/// The position of a run among all.
 #[derive(Debug, Serialize)]
 pub(super) struct RunCursor {
     id: String,
@@ -24,7 +24,7 @@ pub(super) struct RunCursor {
     created_at: DateTime<Utc>,
 }
 
-/// A run as lists show it.
+/// A run as shown in lists.
 #[derive(Debug, Serialize)]
 pub(in crate::pages) struct Found {
     id: String,
@@ -35,13 +35,13 @@ pub(in crate::pages) struct Found {
     origin: Json<Origin>,
     created_at: DateTime<Utc>,
     seconds: Option<f64>,
-    /// Whether it has the text that is looked for.
+    /// Whether it contains the search text.
     #[serde(skip)]
     pub(super) matches: bool,
 }
 
-/// What of a trigger's payload is shown. Postgres' own functions for JSON would refuse the whole
-/// payload for one U+0000 anywhere in it, so that it is read here.
+/// The displayed part of a trigger's payload. It is parsed here, since the JSON functions of
+/// Postgres would reject the whole payload for one U+0000 anywhere in it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all(deserialize = "camelCase"))]
 struct Origin {
@@ -68,7 +68,7 @@ impl Listed for Found {
     }
 }
 
-/// The newest runs, of one workflow or of all.
+/// Returns the newest runs, of one workflow or of all.
 pub(in crate::pages) async fn find_newest(
     org: &OrgId,
     workflow: Option<&str>,
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Runs that the filter lets pass, newest first.
+/// Returns the runs that match the filter, newest first.
 pub(super) async fn find(
     org: &OrgId,
     filter: &Filter,
@@ -118,8 +118,8 @@ pub(super) async fn find(
     read(org, &ids, filter.needle(), models).await
 }
 
-/// The counters say which workflows have runs in which state; the newest of each of these lists
-/// are found in its index, without a look at the runs themselves.
+/// The counters show which workflows have runs in which state. The newest of each of these lists
+/// are found in its index, without reading the runs themselves.
 pub(super) async fn find_places(
     org: &OrgId,
     filter: &Filter,
@@ -162,7 +162,7 @@ pub(super) async fn find_places(
     .await
 }
 
-/// These runs, newest first, each found by its key.
+/// Reads these runs, newest first, each by its key.
 pub(super) async fn read(
     org: &OrgId,
     ids: &[&str],

@@ -47,7 +47,7 @@ pub(in crate::pages) async fn list_runs(visit: Visit, uri: Uri) -> Result<Respon
     })?)
 }
 
-/// The filter as the fields of the form show it.
+/// Returns the filter as values of the form's fields.
 fn written(filter: &Filter) -> [(&'static str, String); 5] {
     let minute = |time: Option<chrono::DateTime<chrono::Utc>>| {
         time.map(|time| time.format("%Y-%m-%dT%H:%M").to_string())
@@ -63,8 +63,8 @@ fn written(filter: &Filter) -> [(&'static str, String); 5] {
     ]
 }
 
-/// A page of runs, and where older ones are. A search reads so many payloads and no more; the next
-/// page goes on behind the last of them.
+/// Returns a page of runs, and the address of older ones. A search reads a limited number of
+/// payloads. The next page continues after the last of them.
 async fn search(
     org: &OrgId,
     filter: &Filter,
@@ -93,7 +93,7 @@ async fn search(
     Ok((runs, next.or(last.filter(|_| goes_on))))
 }
 
-/// The workflows that may be chosen from, by name.
+/// Returns the workflows to choose from, by name.
 async fn find_choices(org: &OrgId, models: &PgPool) -> Result<Vec<Choice>, sqlx::Error> {
     sqlx::query_as!(
         Choice,

@@ -1,4 +1,4 @@
-//! Runs: the list of all, and one that is watched.
+//! Runs: the list of all, and a single one to watch.
 
 mod bulk;
 mod filter;

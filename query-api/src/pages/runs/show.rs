@@ -15,7 +15,7 @@ use crate::reading::ResourceId;
 use crate::runs::{find_run, no_run};
 use crate::workflows::find_outline;
 
-/// What is shown of one text, and of all texts of a page; the API has the rest.
+/// Maximum length of one text, and of all texts of a page. The API returns the rest.
 const MOST_OF_ONE: usize = 4_000;
 const MOST_OF_ALL: usize = 60_000;
 
@@ -28,7 +28,7 @@ pub(in crate::pages) async fn show_run(
     let run = find_run(visit.org(), &run_id, models).await?;
     let run = run.ok_or_else(no_run)?;
     let outline = find_outline(visit.org(), &run.workflow_id, run.workflow_version, models).await?;
-    // Steps are kept as JSON text, which only a JSON reader understands.
+    // Steps are stored as JSON text, which only a JSON parser understands.
     let mut run = serde_json::to_value(&run).map_err(HttpError::internal)?;
     let graph = draw(&graph_of(outline.as_deref(), &run));
     let name = find_name(visit.org(), &run["workflowId"], models).await?;
@@ -62,7 +62,7 @@ fn graph_of(outline: Option<&str>, run: &Json) -> Graph {
     Graph::of_outline(outline.unwrap_or_default()).with_states(steps)
 }
 
-/// Says of each attempt how long it took.
+/// Adds the duration of each attempt.
 fn time(step: &mut Json) {
     for attempt in step["attempts"].as_array_mut().into_iter().flatten() {
         let moment = |name: &str| {
@@ -75,7 +75,7 @@ fn time(step: &mut Json) {
     }
 }
 
-/// JSON of any shape as the text that a person reads, as far as there is room.
+/// Formats JSON of any shape as text for people, as far as there is room.
 fn write_out(value: &mut Json, left: &mut usize) {
     if value.is_null() {
         return;

@@ -1,6 +1,6 @@
-//! `GET /dashboard/system`: how far what is read is behind, and the organization's dead letters;
-//! for operators of the installation all projections, everybody's dead letters and what was asked
-//! for.
+//! `GET /dashboard/system`: the lag of the read models, and the organization's dead letters. For
+//! operators of the installation, all projections, the dead letters of all organizations and the
+//! requested operations.
 
 mod operations;
 mod operators;
@@ -68,7 +68,7 @@ async fn standings(state: &State) -> Vec<Standing> {
     standings
 }
 
-/// The organization's own: what others wrote stands in theirs.
+/// Returns the organization's own dead letters. Those of others are shown to them.
 async fn own(org: &OrgId, models: &PgPool) -> Result<Value, sqlx::Error> {
     let letters = sqlx::query_as!(
         DeadLetter,

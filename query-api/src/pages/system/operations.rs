@@ -1,11 +1,11 @@
-//! What operators have asked for, and what came of it.
+//! Operations requested by operators, and their outcomes.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-/// Operations that the page shows.
+/// Operations shown on the page.
 const LAST: i64 = 20;
 
 #[derive(Serialize)]
@@ -13,7 +13,7 @@ pub(super) struct Operation {
     id: Uuid,
     kind: String,
     projection: String,
-    /// Dead letters that it is about.
+    /// The number of dead letters that it concerns.
     letters: i32,
     asked_at: DateTime<Utc>,
     begun_at: Option<DateTime<Utc>>,
@@ -26,7 +26,7 @@ pub(super) struct Operation {
     told: Vec<String>,
 }
 
-/// The last ones, the newest first; those that have not ended are always among them.
+/// Returns the last operations, newest first. Those that have not ended are always included.
 pub(super) async fn last(models: &PgPool) -> Result<Vec<Operation>, sqlx::Error> {
     sqlx::query_as!(
         Operation,

@@ -1,4 +1,4 @@
-//! What operators see: all projections, and everybody's dead letters.
+//! The operators' view: all projections, and the dead letters of all organizations.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::operations;
 use crate::pages::frame::shown;
 use crate::state::State;
 
-/// Dead letters that the page shows of each kind of projection together.
+/// Maximum number of dead letters on the page, for all kinds of projections together.
 const SHOWN: i64 = 100;
 
 #[derive(Serialize)]
@@ -26,9 +26,9 @@ struct Projection {
     generation: i64,
     /// Dead letters that can be retried or skipped.
     letters: i64,
-    /// Those that wait behind them.
+    /// Events that wait behind them.
     waiting: i64,
-    /// The last of them that is meant where all are.
+    /// The last of the dead letters that an action on all of them applies to.
     up_to: i64,
 }
 
@@ -45,10 +45,10 @@ struct Letter {
     created_at: DateTime<Utc>,
 }
 
-/// All that the page shows to an operator alone.
+/// Reads everything that the page only shows to operators.
 pub(super) async fn look(_: &Operator, state: &State, models: &PgPool) -> Result<Value, HttpError> {
-    // Before what came of them: once all have ended the page does not look again, so that nothing
-    // may stand beside their end that is older.
+    // Read before their outcomes: once all have ended, the page stops polling, so it must not show
+    // older data beside their end.
     let operations = operations::last(models).await?;
     let letters = letters(models).await?;
     let projections = projections(state, models).await?;

@@ -15,7 +15,7 @@ use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::state::State;
 
-/// Runs of one workflow that are counted at most.
+/// Maximum number of runs counted per workflow.
 const COUNTED: i64 = 1_000;
 
 #[derive(Serialize)]

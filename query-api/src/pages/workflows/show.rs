@@ -19,7 +19,7 @@ use crate::reading::ResourceId;
 use crate::state::State;
 use crate::workflows::{find_outline, find_workflow, no_workflow};
 
-/// Versions that are listed, the newest ones.
+/// The number of newest versions that are listed.
 const VERSIONS: i64 = 50;
 
 pub(in crate::pages) async fn show_workflow(
@@ -84,7 +84,7 @@ pub(in crate::pages) async fn show_workflow(
     })?)
 }
 
-/// The definition as it can be sent again.
+/// Returns the definition in a form that can be sent again.
 fn document(workflow: &Json, steps: &[Json]) -> String {
     let document = json!({
         "name": workflow["name"],
@@ -95,7 +95,7 @@ fn document(workflow: &Json, steps: &[Json]) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
-/// The steps as somebody would write them: without what goes without saying.
+/// Returns the steps as a person would write them, without what is implied.
 fn tidied(steps: &Json) -> Vec<Json> {
     let steps = steps.as_array().into_iter().flatten();
     steps
@@ -115,7 +115,7 @@ fn tidy(step: &Map<String, Json>) -> Json {
         _ => false,
     };
     step.retain(|name, value| !goes_without_saying(name, value));
-    // Where it leads stands last, as in the documentation.
+    // The steps that it leads to come last, as in the documentation.
     for name in ["then", "else", "next", "onTimeout", "join"] {
         if let Some(value) = step.shift_remove(name) {
             step.insert(name.to_owned(), value);

@@ -1,8 +1,8 @@
-//! Deliveries whose events' types are like something, newest first.
+//! Deliveries whose event types match a pattern, newest first.
 //!
 //! Each type is a list of its own, counted in blocks by the projection. Several are merged: blocks
-//! lead from a page's number to a few of them about its first row, of which no more than these are
-//! passed over.
+//! lead from a page's number to a few of them around its first row, and no more rows than theirs
+//! are skipped.
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
@@ -12,17 +12,17 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::{Delivery, select_deliveries};
 use crate::paging::{Block, Page, Window, find_page, time};
 
-/// The deliveries of an endpoint that have one of some types.
+/// The deliveries of an endpoint with one of some types.
 struct OfTypes<'a> {
     org: &'a OrgId,
     webhook: &'a str,
     types: Vec<String>,
 }
 
-/// The time, none for the newest, and the id that the first row of a page has, or would have.
+/// The time, `None` for the newest, and the id of a page's first row, even if there is none.
 type First = (Option<DateTime<Utc>>, String);
 
-/// A block as the read models have it.
+/// A block as stored in the read models.
 struct Counted {
     event_type: String,
     age: i64,
@@ -30,7 +30,7 @@ struct Counted {
     count: i64,
 }
 
-/// A page of the deliveries whose type is like a pattern, and how many there are.
+/// Returns a page of the deliveries whose type matches a pattern, and their total.
 pub(super) async fn find(
     org: &OrgId,
     webhook: &str,
@@ -78,8 +78,8 @@ async fn of_one(
     .await
 }
 
-/// The large blocks of all types that are like a pattern. The types that an endpoint has got are
-/// found one after another, at the beginning of each one's part of the key.
+/// Returns the large blocks of all types that match a pattern. The types that an endpoint has
+/// received are found one after another, at the beginning of each one's part of the key.
 async fn parts(
     org: &OrgId,
     webhook: &str,
@@ -115,8 +115,8 @@ async fn parts(
 }
 
 impl OfTypes<'_> {
-    /// The row before which so many come. Blocks are read one after another: what is deleted
-    /// meanwhile may leave none.
+    /// Returns the row that the given number of others precede. Blocks are read one after another,
+    /// so that a concurrent deletion may leave none.
     async fn first_at(
         &self,
         wanted: i64,
@@ -131,7 +131,7 @@ impl OfTypes<'_> {
             .await
     }
 
-    /// Blocks by their types' numbers.
+    /// Converts blocks, with types replaced by their numbers.
     fn blocks(&self, counted: Vec<Counted>) -> Vec<Block> {
         let block = |one: Counted| {
             let list = self.types.binary_search(&one.event_type).ok()?;
@@ -141,7 +141,7 @@ impl OfTypes<'_> {
         counted.into_iter().filter_map(block).collect()
     }
 
-    /// The small blocks that begin in a window.
+    /// Returns the small blocks that begin in a window.
     async fn blocks_in(
         &self,
         window: &Window,
@@ -169,7 +169,7 @@ impl OfTypes<'_> {
         .await
     }
 
-    /// A window's row before which so many come there.
+    /// Returns a window's row that the given number of others in it precede.
     async fn first_in(
         &self,
         window: &Window,
@@ -199,7 +199,7 @@ impl OfTypes<'_> {
         Ok(found.map(|row| (Some(row.created_at), row.delivery_id)))
     }
 
-    /// So many from a row on.
+    /// Returns the given number of deliveries from a row on.
     async fn page(
         &self,
         (created_at, id): &First,

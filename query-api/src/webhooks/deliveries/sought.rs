@@ -1,4 +1,4 @@
-//! Deliveries of an endpoint that somebody looks for: `q`.
+//! Searches the deliveries of an endpoint: `q`.
 
 use event_log::Keyring;
 use schemas::{EventId, OrgId};
@@ -10,21 +10,21 @@ use super::{Delivery, of_types};
 use crate::paging::{Page, Parameters};
 use crate::search::{anywhere, asked_text};
 
-/// What deliveries' ids begin with.
+/// The prefix of deliveries' ids.
 const DELIVERY: &str = "msg_";
 
-/// What is looked for among an endpoint's deliveries.
+/// A search among an endpoint's deliveries.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sought {
     /// The delivery of this id.
     One(String),
-    /// Those of events whose type is like this.
+    /// The deliveries of events whose type matches this pattern.
     Type(String),
 }
 
 impl Sought {
-    /// What a request looks for. An endpoint gets an event in one delivery, whose id follows from
-    /// the event's.
+    /// Returns the search that a request asks for. An endpoint receives an event in one delivery,
+    /// whose id follows from the event's.
     pub(crate) fn asked_for(
         parameters: &Parameters,
         webhook: &str,
@@ -44,7 +44,7 @@ impl Sought {
         }))
     }
 
-    /// A page of them, newest first, and how many there are.
+    /// Returns a page of them, newest first, and their total.
     pub(crate) async fn find(
         &self,
         org: &OrgId,

@@ -5,7 +5,7 @@ fn places(most: usize, most_per_address: usize) -> Arc<Places> {
     Places::new(most, most_per_address, proxies, Duration::from_hours(1))
 }
 
-/// As above, with connections that give way at once.
+/// As above, with connections that can be shed at once.
 fn restless(most: usize, most_per_address: usize) -> Arc<Places> {
     let proxies = "10.0.0.0/8".parse().unwrap();
     Places::new(most, most_per_address, proxies, Duration::ZERO)
@@ -118,7 +118,7 @@ fn who_has_fewer_puts_one_in_the_place_of_who_has_more() {
     let other = take(&places, "192.0.2.3").unwrap();
     let second = take(&places, "192.0.2.3").unwrap();
     assert!(many[0].ended().is_cancelled() && !second.ended().is_cancelled());
-    // Two each: whoever wants a third would have more than the others.
+    // Two each: an address with a third one would hold more than the others.
     assert_eq!(take(&places, "192.0.2.2").err(), Some(Refused::Full));
     assert_eq!(places.taken().seats.len(), 6);
     drop((many, few, other, second));
@@ -135,7 +135,7 @@ fn what_is_used_gives_way_to_nobody() {
     assert_eq!(take(&places, "192.0.2.3").err(), Some(Refused::Full));
     assert_eq!(take(&places, "192.0.2.1").err(), Some(Refused::Full));
     drop(under_way);
-    // It is not looked for all the time.
+    // Idle connections are not searched for all the time.
     assert_eq!(take(&places, "192.0.2.3").err(), Some(Refused::Full));
     places.taken().looked = None;
     assert!(take(&places, "192.0.2.3").is_ok());

@@ -1,7 +1,7 @@
-//! How far an import has come, kept beside its file, so that the next run goes on from there.
+//! The progress of an import, saved beside its file, so that the next run continues from there.
 //!
-//! It says only what the log has confirmed. One that is of another file, of another import of the
-//! same file, or of a log that was restored meanwhile, counts for nothing.
+//! It contains only what the log has confirmed. A checkpoint of another file, of another import of
+//! the same file, or of a log that was restored meanwhile, is ignored.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -15,23 +15,23 @@ use serde::{Deserialize, Serialize};
 
 use super::rejects::Written;
 
-/// From so many rows on it is written. Fewer are imported again as quickly.
+/// It is written from this number of rows on. Fewer are imported again as quickly.
 const FIRST: u64 = 1_000;
 /// How often it is written.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is imported into what. Two runs of the same import have the same.
+/// Identifies an import: two runs of the same import have equal subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     /// The digest of the file.
     pub(super) file: String,
     pub(super) org: String,
     pub(super) kind: String,
-    /// Which columns were named.
+    /// The columns that were named.
     pub(super) named: Vec<String>,
 }
 
-/// What was done before.
+/// What earlier runs have done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Done {
     #[serde(flatten)]
@@ -53,7 +53,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Done {
-    /// Where the rows end that are done.
+    /// Where the rows that are done end.
     pub(super) fn place(&self) -> FilePosition {
         FilePosition {
             rows: self.rows,
@@ -64,7 +64,7 @@ impl Done {
 }
 
 impl Checkpoint {
-    /// Of the import of `contacts.csv`: `contacts.csv.import.json`.
+    /// The checkpoint of an import: for `contacts.csv`, `contacts.csv.import.json`.
     pub(super) fn beside(source: &Path, subject: Subject) -> Self {
         Self {
             path: with_suffix(source, ".import.json"),
@@ -73,10 +73,10 @@ impl Checkpoint {
         }
     }
 
-    /// What an earlier run of the same import has left, if it did not come to the end.
+    /// Reads what an earlier run of the same import has left, if it did not reach the end.
     pub(super) fn read(&self) -> Option<Done> {
         let about = fs::symlink_metadata(&self.path).ok()?;
-        // Nobody else says what is done.
+        // Only a file of this user counts.
         if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
             return None;
         }
@@ -92,7 +92,7 @@ impl Checkpoint {
         }
     }
 
-    /// Says how far the import has come: whoever reads it sees this or what was said before.
+    /// Saves the progress of the import: a reader sees this or the previous state.
     pub(super) fn write(&mut self, so_far: &Imported, rejects: Option<Written>) -> io::Result<()> {
         let Some(through) = so_far.through else {
             return Ok(());
@@ -114,13 +114,13 @@ impl Checkpoint {
             fs::rename(&draft, &self.path)
         });
         if written.is_err() {
-            // It may not have been made.
+            // It may not exist.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// The import has come to the end of its file.
+    /// Removes the checkpoint when the import has reached the end of its file.
     pub(super) fn end(self) -> io::Result<()> {
         match fs::remove_file(self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

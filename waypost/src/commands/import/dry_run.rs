@@ -3,10 +3,10 @@
 use command_api::records::{Imported, Rejected, Row};
 use futures::{Stream, StreamExt as _};
 
-/// Rows looked at together.
+/// Rows checked together.
 const CHUNK: usize = 1_000;
 
-/// Looks at all rows; `on_chunk` is told as by an import.
+/// Checks all rows; `on_chunk` is called as by an import.
 pub(super) async fn check(
     rows: impl Stream<Item = Row>,
     mut on_chunk: impl FnMut(&Imported, &[Rejected]),

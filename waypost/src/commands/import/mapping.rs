@@ -1,4 +1,4 @@
-//! Which fields the columns of a CSV are.
+//! Maps the columns of a CSV to fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::Failure;
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     column: String,
-    /// Nothing where the column is left out.
+    /// `None` if the column is left out.
     field: Option<String>,
 }
 
-/// What becomes of the columns of a file.
+/// How the columns of a file are read.
 pub(super) struct Mapping {
     columns: Columns,
-    /// The places of the columns that are read, and which of them hold times.
+    /// The indexes of the columns that are read, and which of them hold times.
     places: Vec<(usize, Holds)>,
     width: usize,
-    /// Columns that no field was found for.
+    /// Columns that match no field.
     pub(super) left_out: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ impl fmt::Display for Named {
 }
 
 impl Mapping {
-    /// Takes a header row: columns are what they were named, or the field of their name, or what
-    /// HubSpot and Salesforce call it. In a file of one of these, other columns are left out.
+    /// Takes a header row: a column maps to the field it was named, or to the field of its name, or
+    /// of its name in HubSpot or Salesforce. In a file of one of these, other columns are left out.
     pub(super) fn new(
         kind: Kind,
         header: &csv::StringRecord,
@@ -80,10 +80,10 @@ impl Mapping {
             let is_named = named.iter().any(|one| one.column == *name);
             let guess = field_of_column(kind.name(), name);
             if fields[place].is_none() && !is_named {
-                // Where two columns fit, the first one is taken.
+                // If two columns fit, the first one is taken.
                 fields[place] = guess.filter(|field| !fields.contains(&Some(field)));
                 if fields[place].is_none() && !is_foreign {
-                    // Refused below, as an unknown field.
+                    // Rejected below, as an unknown field.
                     fields[place] = Some(name);
                 }
             }
@@ -126,7 +126,7 @@ impl Mapping {
     }
 }
 
-/// What a column was named, or else the field of its name.
+/// The field that a column was named, or else the field of its name.
 fn own<'n>(kind: Kind, name: &'n str, named: &'n [Named]) -> Option<&'n str> {
     if let Some(one) = named.iter().find(|one| one.column == name) {
         return one.field.as_deref();
@@ -136,7 +136,7 @@ fn own<'n>(kind: Kind, name: &'n str, named: &'n [Named]) -> Option<&'n str> {
     is_field.then_some(name)
 }
 
-/// Whether a header row is one that HubSpot or Salesforce writes.
+/// Whether a header row was written by HubSpot or Salesforce.
 fn is_foreign(header: &[&str]) -> bool {
     let has = |name: &str| header.contains(&name);
     has("Record ID") || (has("Id") && ["OwnerId", "CreatedDate"].into_iter().any(has))
@@ -150,8 +150,8 @@ fn holds(field: &str, is_foreign: bool) -> Holds {
     }
 }
 
-/// A time as RFC 3339 has it: HubSpot writes `2024-05-02 09:15`, in the account's zone, which is
-/// taken for UTC; Salesforce `2024-05-02T09:15:00.000+0000`. What is neither is refused later.
+/// Converts a time to RFC 3339: HubSpot writes `2024-05-02 09:15`, in the account's zone, which is
+/// taken for UTC; Salesforce `2024-05-02T09:15:00.000+0000`. Anything else is refused later.
 fn time(cell: &str) -> Cow<'_, str> {
     let is = |pattern: &str| {
         cell.len() == pattern.len()

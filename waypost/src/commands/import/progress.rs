@@ -1,4 +1,4 @@
-//! How far an import has come, on a terminal.
+//! The progress of an import, on a terminal.
 
 use std::io::Read;
 use std::path::Path;
@@ -28,23 +28,23 @@ impl Progress {
         Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
-    /// A reader of the file that moves the bar on. A file is read as fast as it is imported.
+    /// Wraps a reader of the file to move the bar. A file is read as fast as it is imported.
     pub(super) fn of_reading<R: Read>(&self, file: R) -> impl Read + use<R> {
         self.0.wrap_read(file)
     }
 
-    /// The file was done up to this byte before, which tells nothing of the time that is left.
+    /// Starts at this byte: what an earlier run has done says nothing about the remaining time.
     pub(super) fn begin_at(&self, byte: u64) {
         self.0.set_position(byte);
         self.begin_here();
     }
 
-    /// What was read so far tells nothing of the time that is left.
+    /// Starts the estimate here: what was read so far says nothing about the remaining time.
     pub(super) fn begin_here(&self) {
         self.0.reset_eta();
     }
 
-    /// Shows what is done, of that `rows` since the beginning of this run.
+    /// Shows the progress, including the number of `rows` since the beginning of this run.
     pub(super) fn show(&self, so_far: &Imported, rows: u64) {
         let (imported, rejected) = (so_far.imported(), so_far.rejected);
         let rate = rows / u64::max(self.0.elapsed().as_secs(), 1);

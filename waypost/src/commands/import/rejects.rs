@@ -1,4 +1,4 @@
-//! Rows that were not written, kept in a file beside the one they came from.
+//! Rows that were not written, saved in a file beside their source.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -11,17 +11,17 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// No file is opened by way of a link that somebody has put there.
+/// No file is opened through a link that another user has put there.
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// The file of rejects; made with the first.
+/// The file of rejects; created with the first.
 pub(super) struct Rejects {
     source: OsString,
     path: PathBuf,
     file: Option<BufWriter<File>>,
 }
 
-/// How far a file of rejects is written.
+/// How much of a file of rejects is written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Written {
     path: PathBuf,
@@ -47,7 +47,7 @@ impl Rejects {
         }
     }
 
-    /// Goes on with the file of an earlier run; what that wrote beyond this is written again.
+    /// Continues the file of an earlier run; what that wrote beyond this is written again.
     pub(super) fn go_on(&mut self, written: Written) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let options = options.write(true).custom_flags(NOFOLLOW);
@@ -59,7 +59,7 @@ impl Rejects {
         Ok(())
     }
 
-    /// Writes out what there is.
+    /// Writes out the buffered rows.
     pub(super) fn flush(&mut self) -> io::Result<Option<Written>> {
         let Some(file) = &mut self.file else {
             return Ok(None);
@@ -90,8 +90,8 @@ impl Rejects {
         Ok(())
     }
 
-    /// Makes the file for its owner's eyes: it tells of people. Nothing that is there already is
-    /// written to, a link that somebody has put there neither; another number is taken instead.
+    /// Creates the file for its owner only, as it contains personal data. Existing files, and links
+    /// that another user has put there, are not written to; another number is taken instead.
     fn make(&mut self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -107,7 +107,7 @@ impl Rejects {
         }
     }
 
-    /// The file's path, if there is one.
+    /// Returns the file's path, if there is one.
     pub(super) fn finish(self) -> io::Result<Option<PathBuf>> {
         let Some(mut file) = self.file else {
             return Ok(None);

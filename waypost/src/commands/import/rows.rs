@@ -1,4 +1,4 @@
-//! The rows of a file, read on a thread of their own and handed over as fast as they are taken.
+//! The rows of a file, read on a separate thread and handed over as fast as they are consumed.
 
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const AHEAD: usize = 8_000;
 /// Rows handed over at a time.
 const AT_ONCE: usize = 1_000;
 
-/// A file whose form is known.
+/// A file whose format is known.
 pub(super) struct Table {
     path: PathBuf,
     kind: Kind,
@@ -40,12 +40,12 @@ struct Csv {
     delimiter: u8,
 }
 
-/// Rows on their way from a file.
+/// Rows being read from a file.
 pub(super) struct Rows(mpsc::Receiver<Row>);
 
 impl Table {
-    /// Begins to read; without a `format`, as the beginning looks. A header row that does not fit
-    /// is found at once.
+    /// Begins to read; without a `format`, it is detected from the beginning. A header row that
+    /// does not fit is reported at once.
     pub(super) fn open(
         path: &Path,
         format: Option<Format>,
@@ -86,7 +86,7 @@ impl Table {
         })
     }
 
-    /// The rows behind a place where an earlier import has come to; all of them without one.
+    /// The rows after the place that an earlier import has reached; all of them without one.
     pub(super) fn rows(self, from: Option<FilePosition>) -> Result<Rows, Failure> {
         let (rows, taken) = mpsc::channel(AHEAD);
         let reading = Reading {
@@ -121,8 +121,8 @@ impl Rows {
     pub(super) fn stream(self) -> impl Stream<Item = Row> {
         let some = stream::unfold(self.0, async |mut rows| {
             let mut some = Vec::new();
-            // One by one, the runtime would interrupt after every hundred or so, and the import
-            // would write small batches.
+            // One by one, the runtime would yield after every hundred or so, and the import would
+            // write small batches.
             let count = rows.recv_many(&mut some, AT_ONCE).await;
             (count > 0).then_some((stream::iter(some), rows))
         });
@@ -139,7 +139,7 @@ fn format_of(beginning: &[u8]) -> Format {
     }
 }
 
-/// Reads rows whatever their number of cells: a fault of one is told and no end of all.
+/// Reads rows with any number of cells: a fault of one is reported and does not end the import.
 fn cut_by(delimiter: u8) -> csv::ReaderBuilder {
     let mut reader = csv::ReaderBuilder::new();
     reader.flexible(true).delimiter(delimiter);
@@ -148,7 +148,7 @@ fn cut_by(delimiter: u8) -> csv::ReaderBuilder {
 
 struct Reading {
     kind: Kind,
-    /// The place that the reader's own places count from.
+    /// The place that the reader's own places are relative to.
     from: FilePosition,
     ends_twice: bool,
     rows: mpsc::Sender<Row>,
@@ -163,7 +163,7 @@ impl Reading {
                 Ok(true) => mapping.draft(&record),
                 Err(error) => Err(error.to_string().into()),
             };
-            // A row's place is behind the carriage return that ends the one before.
+            // A row's place is after the carriage return that ends the previous one.
             let begins = record.position().map_or(1, csv::Position::line);
             let begins = begins + u64::from(self.ends_twice);
             let position = reader.position();
@@ -209,7 +209,7 @@ impl Reading {
         }
     }
 
-    /// Whether rows are still taken: nobody does any more once the import has ended.
+    /// Sends a row; returns whether rows are still taken, which ends with the import.
     fn hand_over(&self, row: Row) -> bool {
         self.rows.blocking_send(row).is_ok()
     }

@@ -1,4 +1,4 @@
-//! One run of an import: what it counts and rejects, and what it leaves for the next.
+//! One run of an import: what it counts and rejects, and the state that it leaves for the next.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::Failure;
 
 pub(super) struct Run {
     rejects: Rejects,
-    /// None where the file cannot be told from others.
+    /// `None` if the file cannot be identified.
     checkpoint: Option<Checkpoint>,
     /// What earlier runs have done.
     before: Imported,
@@ -30,16 +30,16 @@ impl Run {
         }
     }
 
-    /// Goes on with what an earlier run has left, from the place that it answers.
+    /// Continues what an earlier run has left, from the place that it returns.
     pub(super) fn go_on(&mut self, log: &EventLog) -> Option<FilePosition> {
         let done = self.checkpoint.as_ref()?.read()?;
         let position = done.position.as_ref();
-        // A log that was restored has another epoch, and perhaps not all that was done.
+        // A restored log has another epoch, and may lack some of what was done.
         let position = position.map(|text| log.parse_position(text)).transpose();
         let position = position.ok()?;
         let through = done.place();
         if let Some(written) = done.rejects {
-            // Without what was rejected before, the file is read again.
+            // Without the earlier rejects, the file is read again.
             self.rejects.go_on(written).ok()?;
         }
         self.before = Imported {
@@ -56,7 +56,7 @@ impl Run {
         Some(through)
     }
 
-    /// Takes note of what was done since the last time.
+    /// Records what was done since the last call.
     pub(super) fn tell(&mut self, so_far: &Imported, rejected: &[Rejected], progress: &Progress) {
         let total = self.total(so_far);
         progress.show(&total, so_far.imported() + so_far.rejected);
@@ -70,7 +70,7 @@ impl Run {
         }
     }
 
-    /// Says how it ended.
+    /// Reports how it ended.
     pub(super) fn end(mut self, ended: Result<Imported, ImportError>) -> Result<(), Failure> {
         let imported = match ended {
             Ok(imported) => self.total(&imported),

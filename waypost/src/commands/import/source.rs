@@ -1,4 +1,4 @@
-//! What a file holds, unpacked where gzip or zstd packed it.
+//! The contents of a file, unpacked if gzip or zstd packed it.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
@@ -16,7 +16,7 @@ enum Packing {
 }
 
 impl Packing {
-    /// As the beginning tells: no CSV and no JSON begins like these.
+    /// Detected from the beginning: no CSV and no JSON begins like these.
     fn of(beginning: &[u8]) -> Option<Self> {
         match beginning {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -28,7 +28,7 @@ impl Packing {
 
 pub(super) type Source = BufReader<Box<dyn Read + Send>>;
 
-/// Opens a file, or standard input for `-`, behind so many bytes of what it holds.
+/// Opens a file, or standard input for `-`, after the given number of unpacked bytes.
 pub(super) fn open(path: &Path, byte: u64, progress: &Progress) -> Result<Source, Failure> {
     let opened = if path == Path::new("-") {
         unpacked(io::stdin(), progress)
@@ -44,7 +44,7 @@ fn opened_at(mut file: File, byte: u64, progress: &Progress) -> io::Result<Sourc
     if Packing::of(&beginning[..read]).is_some() {
         file.rewind()?;
         let mut source = unpacked(file, progress)?;
-        // Nobody can tell where in a packed file a place of the unpacked one is.
+        // A place in the unpacked contents cannot be located in the packed file.
         io::copy(&mut source.by_ref().take(byte), &mut io::sink())?;
         progress.begin_here();
         return Ok(source);

@@ -18,20 +18,20 @@ use super::route::Route;
 use crate::Failure;
 use crate::commands::demo::SignIn;
 
-/// How often a person tells where they are; the tier lets them 360 times an hour.
+/// How often a person sends a position; the tier allows 360 times an hour.
 const STEP: Duration = Duration::from_secs(12);
-/// How long one request may take. Passwords are hashed on threads that give way to all others, so
-/// that signing in takes long on a machine that does much else.
+/// How long one request may take. Passwords are hashed on threads that yield to all others, so
+/// signing in takes long on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Who they are; the first is the organization's owner too.
+/// The members; the first is the organization's owner too.
 pub(super) const MEMBERS: &[(&str, &str)] = &[
     ("Ada Nielsen", super::OWNER),
     ("Jonas Nielsen", "jonas@demo.example"),
     ("Mia Nielsen", "mia@demo.example"),
     ("Emil Nielsen", "emil@demo.example"),
 ];
-/// `(name, lat, lng, radius_m)` of what their circle watches.
+/// `(name, lat, lng, radius_m)` of the places that their circle watches.
 const PLACES: &[(&str, f64, f64, f64)] = &[
     ("Home", 53.5847, 10.0126, 120.0),
     ("School", 53.5790, 9.9975, 150.0),
@@ -117,7 +117,7 @@ async fn walk_one(url: &str, member: &SignIn, route: &Route) {
         };
         match sent.await {
             Ok(signed_in) => phone = Some(signed_in),
-            // A token that has ended, or a log that is away: with the next step it begins anew.
+            // A token that has expired, or a log that is unavailable: the next step starts over.
             Err(error) => tracing::debug!(%error, "A position of the demo was not sent"),
         }
     }

@@ -1,7 +1,7 @@
 //! The demo's business: companies with people and deals, and two years of orders and leads.
 //!
-//! Everything follows from a record's number, so that each first start makes the same business,
-//! seen from its own day.
+//! Everything is derived from a record's number, so that each first start creates the same
+//! business, relative to its own day.
 
 use chrono::{DateTime, Days, SecondsFormat, TimeDelta, Utc};
 use command_api::records::{self, Fault, FilePosition, Import, Row};
@@ -96,7 +96,7 @@ const SOURCES: &[&str] = &["web", "referral", "phone", "fair"];
 const LEAD_STATES: &[&str] = &["NEW", "CONTACTED", "QUALIFIED", "LOST"];
 const PLANS: &[(&str, u64)] = &[("Basic", 4_900), ("Plus", 12_900), ("Pro", 29_900)];
 
-/// Writes all of it.
+/// Writes all records.
 pub(super) async fn load(commands: &Commands, origin: &Origin, org: &OrgId) -> Result<(), Failure> {
     let now = commands.now();
     for (kind, count, record) in [
@@ -107,7 +107,7 @@ pub(super) async fn load(commands: &Commands, origin: &Origin, org: &OrgId) -> R
         (Kind::Leads, LEADS, lead),
         (Kind::Orders, ORDERS, order),
     ] {
-        // An import writes chunks side by side, which may come in any order; the demo's have one.
+        // An import writes chunks in parallel, so in any order; the demo's have a fixed order.
         for before in (0..count).step_by(records::CHUNK) {
             let numbers = (before + 1..=count).take(records::CHUNK);
             let rows = numbers.map(|number| row(kind, number, record(Sample { number, now })));
@@ -154,7 +154,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// A number that looks random and is always the same; `salt` tells one use from another.
+    /// A number that looks random and is always the same; `salt` distinguishes its uses.
     fn roll(self, salt: u64) -> u64 {
         let mut x = (self.number << 8 | salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,12 +1,12 @@
-//! Ways through Hamburg that the demo's family goes, back and forth for ever. Where somebody is
-//! follows from the time alone, so that a restart finds them where they would have been.
+//! Routes through Hamburg that the demo's family takes, back and forth for ever. A position depends
+//! on the time alone, so that a restart finds people where they would have been.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 /// A way there and back with a rest at either end.
 pub(super) struct Route {
-    /// What its two ends are called.
+    /// The names of its two ends.
     ends: [&'static str; 2],
     /// Its corners, as latitude and longitude.
     corners: &'static [(f64, f64)],
@@ -75,7 +75,7 @@ impl Route {
         },
     ];
 
-    /// What the person's phone sends at a time.
+    /// The position that the person's phone sends at a time.
     pub(super) fn fix(&self, now: DateTime<Utc>) -> Value {
         #[expect(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
         let seconds = now.timestamp_millis() as f64 / 1_000.0;
@@ -132,7 +132,7 @@ impl Route {
     }
 }
 
-/// How far two near points are apart.
+/// The distance between two near points.
 fn metres(from: (f64, f64), to: (f64, f64)) -> f64 {
     let north = (to.0 - from.0) * DEGREE;
     let east = (to.1 - from.1) * DEGREE * from.0.to_radians().cos();

@@ -1,4 +1,4 @@
-//! What is done between a step's beginning and its outcome.
+//! The work between a step's start and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use super::super::triggers::Late;
 use super::{AGAIN, CallKey, Executor, shortened};
 use crate::task::Task;
 
-/// What any run takes up in memory beside what it works with.
+/// Memory of any run besides its data.
 const RUN_BYTES: usize = 16 * 1024;
 
-/// What a call that is under way takes up.
+/// The load of a call in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
-    /// So many bytes; its answer is waited for.
+    /// This many bytes, while its answer is awaited.
     Http(usize),
     /// A working place.
     Work,
@@ -43,14 +43,14 @@ pub(super) enum Called {
         outcome: http::Outcome,
         took: Duration,
     },
-    /// The run was not surely ours any more when there was a place for the call.
+    /// The run was no longer certainly ours when there was a place for the call.
     NotBegun { key: CallKey },
-    /// `None` where what stands could not be read: the step is called again.
+    /// `None` if the current record could not be read: the step is called again.
     Record {
         key: CallKey,
         written: Option<Box<record::Written>>,
     },
-    /// The time of a wait for an event is over; with what came in time.
+    /// The time of a wait for an event has passed; with what came in time.
     Waited {
         key: CallKey,
         came: Result<Option<Value>, ReadError>,
@@ -69,7 +69,7 @@ impl Called {
 }
 
 impl<'j> Executor<'j> {
-    /// Makes sure that an open attempt's call is under way; one from before this job is prepared
+    /// Makes sure that an open attempt's call is in progress; one from before this job is prepared
     /// again.
     pub(super) async fn call(&mut self, attempt: &Attempt<'_>) -> Result<(), Stop> {
         let key = (attempt.step.id.clone(), attempt.number);
@@ -94,7 +94,7 @@ impl<'j> Executor<'j> {
             },
         };
         if !self.job.may_call() {
-            // Calls under way are waited for; what else is open is the next owner's.
+            // Calls in progress are awaited; other open attempts are left to the next owner.
             return if self.calls.is_empty() {
                 Err(Stop(Outcome::Left))
             } else {
@@ -129,7 +129,7 @@ impl<'j> Executor<'j> {
                     let sent = span.part("HTTP call", SpanKind::Client);
                     origin.trace = sent.traceparent().unwrap_or(origin.trace);
                     let (shared, retry) = (Arc::clone(shared), call.retry.clone());
-                    // Its time goes on while the run does something else, and so must its answer.
+                    // Its timeout runs while the run is busy, so its answer must be read then too.
                     let sending = Task::spawn(async move {
                         let (began, now) = (Instant::now(), || shared.clock.now());
                         let outcome = http::perform(&call, &shared.targets, &origin, &scrub, now);
@@ -164,7 +164,7 @@ impl<'j> Executor<'j> {
         })
     }
 
-    /// Makes sure that what came in time is looked for before a wait ends by its timeout.
+    /// Makes sure that events that came in time are searched for before a wait ends by timeout.
     pub(super) fn look_back(&mut self, attempt: &Attempt<'_>) {
         let (id, number) = (&attempt.step.id, attempt.number);
         let key = (id.clone(), number);
@@ -202,7 +202,7 @@ impl<'j> Executor<'j> {
         }
     }
 
-    /// Gives the working place back while there are only answers to wait for.
+    /// Gives the working place back while only answers are awaited.
     pub(super) fn rest(&mut self) {
         let mut bytes = 0;
         for load in self.calling.values() {
@@ -216,7 +216,7 @@ impl<'j> Executor<'j> {
         self.working = None;
     }
 
-    /// Takes in a call's end, and those of others that have come meanwhile.
+    /// Takes in a finished call, and others that have finished meanwhile.
     pub(super) fn settle_all(&mut self, mut called: Option<Called>) {
         while let Some(one) = called {
             self.settle(one);
@@ -242,7 +242,7 @@ impl<'j> Executor<'j> {
                     self.settle_http(&id, number, &retry, outcome, now);
                 }
             }
-            // One commit holds one event of a record: what comes second is decided again.
+            // One commit holds one event of a record: a second one is decided again.
             Called::Record {
                 written: Some(written),
                 ..
@@ -295,7 +295,7 @@ impl<'j> Executor<'j> {
     }
 }
 
-/// What a run holds in memory, about.
+/// Approximate memory that a run holds.
 fn weight(run: &Run) -> usize {
     let outputs = run.steps.values().map(|step| encoded_len(&step.output));
     let payload: usize = run
@@ -306,7 +306,7 @@ fn weight(run: &Run) -> usize {
     RUN_BYTES + payload + outputs.sum::<usize>()
 }
 
-/// A number from 0 to 1.
+/// A random number from 0 to 1.
 fn chance() -> f64 {
     let [a, b, c, d, ..] = Uuid::new_v4().into_bytes();
     f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! Giving runs to jobs, and what becomes of them.
+//! Starts the jobs of runs and handles their outcomes.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::super::turn::{Origin, Turn};
 use super::super::worker_pool::{Ended, WorkerHandle};
 use super::Scheduler;
 
-/// The pause before a run is tried again whose job could not get on.
+/// The pause before a run is retried whose job could not continue.
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
-/// And of one that this version cannot read.
+/// The same for a run that this version cannot read.
 const UNREADABLE_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 impl Scheduler {
-    /// A run is to be carried on. One that is new is started with what is at hand, at once if there
-    /// is room; all others are read again when it is their turn, so that what waits costs little.
+    /// Schedules a run to be carried on. A new one starts with the trigger at hand, at once if
+    /// there is room; others are read again when it is their turn, so that waiting costs little.
     pub(super) fn ready(&mut self, run: RunRef, recorded: Arc<Recorded>) {
         let turn = Turn::of(&recorded);
         let new = matches!(recorded.event, Event::WorkflowTriggered(_));
@@ -89,7 +89,7 @@ impl Scheduler {
         if self.workers.works_on(key) {
             return;
         }
-        // Without a guard the partition is on its way to somebody else, or was for a moment.
+        // Without a guard the partition is being handed over, or was for a moment.
         let Some(guard) = self.shared.leases.guard(partition) else {
             return self.again(run);
         };
@@ -126,7 +126,7 @@ impl Scheduler {
                 return self.again_after(UNREADABLE_AGAIN, run);
             }
             Err(error) => {
-                // It would break down again: the run is ended instead.
+                // It would fail again: the run is ended instead.
                 tracing::error!(%error, "A run's job failed");
                 if let Some(open) = self.open(run) {
                     let from = Beginning::Broken(open.first);
@@ -145,7 +145,7 @@ impl Scheduler {
         }
     }
 
-    /// The run is tried again in a moment.
+    /// Retries the run after a pause.
     fn again(&mut self, run: RunRef) {
         self.again_after(AGAIN, run);
     }

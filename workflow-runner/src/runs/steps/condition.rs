@@ -1,4 +1,4 @@
-//! CONDITION: goes one of two ways, in the moment it begins.
+//! CONDITION: takes one of two ways, as soon as it begins.
 
 use domain::template::Test;
 use schemas::run::Way;

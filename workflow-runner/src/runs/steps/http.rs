@@ -1,9 +1,9 @@
 //! HTTP: a call to an address of the user's.
 //!
-//! An attempt that fails on the way, runs out of time or is answered with 408, 425, 429 or 5xx is
-//! tried again, at the earliest when `Retry-After` says; any other status that is not accepted
-//! fails the step at once, for the same request would get the same answer. All attempts carry the
-//! same `Idempotency-Key`, `<run id>/<step id>`, so that a receiver can recognise a repeat.
+//! An attempt that fails in transit, times out or is answered with 408, 425, 429 or 5xx is retried,
+//! at the earliest when `Retry-After` says; any other status that is not accepted fails the step at
+//! once, since the same request would get the same answer. All attempts carry the same
+//! `Idempotency-Key`, `<run id>/<step id>`, so that a receiver can recognise a repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use super::super::program::HttpTemplates;
 use super::{MAX_RECORDED, Surroundings, encoded_len, within_bounds};
 use crate::targets::{self, Targets};
 
-/// How much of an answer's body is kept.
+/// How much of a response body is kept.
 const MAX_BODY: usize = 256 * 1024;
-/// How much of an answer's body an error quotes.
+/// How much of a response body an error quotes.
 const QUOTED: usize = 200;
-/// How many bytes of an answer's headers are kept.
+/// How many bytes of a response's headers are kept.
 const MAX_HEADERS: usize = 16 * 1024;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -44,7 +44,7 @@ pub(in super::super) struct Call {
 }
 
 impl Call {
-    /// What it holds in memory, about.
+    /// Approximate memory it holds, in bytes.
     pub(in super::super) fn bytes(&self) -> usize {
         let headers = self.headers.iter();
         let headers: usize = headers
@@ -54,14 +54,14 @@ impl Call {
     }
 }
 
-/// Where a call comes from, as its headers say.
+/// The origin of a call, as sent in its headers.
 pub(in super::super) struct Origin {
     pub(in super::super) trace: Traceparent,
     pub(in super::super) cause: String,
 }
 
 impl Origin {
-    /// Puts it in the place of whatever the step has set there.
+    /// Replaces whatever the step has set there.
     fn put(&self, headers: &mut HeaderMap) {
         for (name, value) in [
             (TRACEPARENT, self.trace.as_str()),
@@ -74,18 +74,18 @@ impl Origin {
     }
 }
 
-/// What a call has come to.
+/// The result of a call.
 #[derive(Debug, PartialEq)]
 pub(in super::super) enum Outcome {
-    /// An accepted answer.
+    /// An accepted response.
     Succeeded(Value),
     /// Anything else.
     Failed {
-        /// Why, for people.
+        /// The reason, for people.
         error: String,
-        /// Whether another attempt could go better.
+        /// Whether another attempt may succeed.
         again: bool,
-        /// When the receiver wants to be asked again.
+        /// The earliest time that the receiver wants a retry.
         not_before: Option<DateTime<Utc>>,
     },
 }
@@ -119,7 +119,7 @@ pub(super) fn prepare(
     let masked = render(templates, with, &Secrets::Masked)?;
     let (host, recorded) = (host(&sent.url), host(&masked.url));
     let may_go = with.secrets.may_go_to(&host, &shown);
-    // A host that a secret stands for is not told.
+    // A host that comes from a secret is not shown.
     let told = if host == recorded { &host } else { MASK };
     may_go.map_err(|elsewhere| elsewhere.to(told))?;
     let mut input = json!({
@@ -180,7 +180,7 @@ fn method(name: &str) -> Result<Method, String> {
     Method::from_bytes(name.as_bytes()).map_err(|_| format!("method: {name} is not an HTTP method"))
 }
 
-/// A value where only text can stand.
+/// The text of a value where only text is possible.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -199,7 +199,7 @@ fn headers(rendered: &Value) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// The body as JSON; a text under a `Content-Type` of another kind as it is.
+/// The body as JSON; a text under a `Content-Type` of another kind is sent unchanged.
 fn encode(body: &Value, headers: &mut HeaderMap) -> Vec<u8> {
     match (body, headers.get(CONTENT_TYPE)) {
         (Value::String(text), Some(kind)) if !is_json(kind) => text.clone().into_bytes(),
@@ -218,7 +218,7 @@ fn is_json(kind: &HeaderValue) -> bool {
         || essence.to_ascii_lowercase().ends_with("+json")
 }
 
-/// Sends a request and judges the answer. Nothing that comes back holds a secret.
+/// Sends a request and judges the response. Nothing returned contains a secret.
 pub(in super::super) async fn perform(
     call: &Call,
     targets: &Targets,
@@ -280,7 +280,7 @@ fn accepts(accept: &[u16], status: StatusCode) -> bool {
     }
 }
 
-/// Whether a refusal is of the kind that passes.
+/// Whether a refusal is temporary.
 fn can_pass(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
@@ -295,7 +295,7 @@ fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<DateTime<Utc>>
         .map(|date| date.to_utc())
 }
 
-/// What later steps see of an answer.
+/// What later steps see of a response.
 fn output(status: StatusCode, headers: &HeaderMap, body: &targets::Body, scrub: &Scrub) -> Value {
     let json = headers.get(CONTENT_TYPE).is_some_and(is_json) && !body.truncated;
     let parsed = json
@@ -318,8 +318,8 @@ fn output(status: StatusCode, headers: &HeaderMap, body: &targets::Body, scrub: 
     output
 }
 
-/// Control characters and broken text grow when they are written as JSON: what grows beyond what
-/// is recorded is cut.
+/// Control characters and broken text grow when written as JSON: what exceeds the recorded size is
+/// cut.
 fn within_record(body: Value) -> (Value, bool) {
     let length = encoded_len(&body);
     if length <= 2 * MAX_RECORDED {

@@ -21,27 +21,27 @@ use super::secrets::Values;
 /// The largest input or data that is recorded, as JSON.
 pub(super) const MAX_RECORDED: usize = 256 * 1024;
 
-/// What a step's attempt has come to when it has begun.
+/// The state of a step's attempt once it has begun.
 pub(super) enum Begun {
-    /// It has succeeded already.
+    /// It has already succeeded.
     Done(Box<Done>),
-    /// It calls out, and its outcome comes later.
+    /// It makes a call, and its outcome comes later.
     Call {
-        /// What is recorded as its input.
+        /// The input to record.
         input: Value,
         /// The call.
         call: Call,
     },
     /// It waits for its time.
     Waits {
-        /// What is recorded as its input.
+        /// The input to record.
         input: Value,
-        /// The type of the event that it waits for as well.
+        /// The type of the event that it also waits for.
         event: Option<String>,
     },
 }
 
-/// What is done between a step's beginning and its outcome.
+/// The work between a step's start and its outcome.
 pub(super) enum Call {
     /// A request to an address of the user's.
     Http(Box<http::Call>),
@@ -49,27 +49,27 @@ pub(super) enum Call {
     Record(Box<record::Call>),
 }
 
-/// A step that succeeds in the moment it begins.
+/// A step that succeeds as soon as it begins.
 pub(super) struct Done {
     pub(super) input: Value,
-    /// What it says in the run's own stream, in the same commit as its success.
+    /// Its event in the run's own stream, in the same commit as its success.
     pub(super) says: Option<Event>,
-    /// Which way the run goes on.
+    /// Which way the run continues.
     pub(super) way: Way,
     pub(super) output: Value,
 }
 
-/// What a step works with.
+/// The context of a step.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) run: &'a RunId,
     pub(super) scope: &'a Scope,
     pub(super) secrets: &'a Values,
-    /// Pays for all that is rendered.
+    /// Accounts for everything that is rendered.
     pub(super) meter: &'a Meter,
 }
 
-/// The names that templates see of a run, with the outputs of the steps that have succeeded.
+/// The names that templates see of a run, including the outputs of steps that have succeeded.
 pub(super) fn scope_of(run: &Run) -> Scope {
     let steps = run.steps.iter();
     let ended = steps.filter(|(_, step)| matches!(step.state, StepState::Succeeded(_)));
@@ -77,7 +77,7 @@ pub(super) fn scope_of(run: &Run) -> Scope {
     Scope::new(&run.id, &run.trigger_payload, outputs)
 }
 
-/// Begins an attempt; an error is for good, for the same input would lead to it again.
+/// Begins an attempt; an error is permanent, as the same input would lead to it again.
 pub(super) fn begin(
     program: &Program,
     step: &StepId,

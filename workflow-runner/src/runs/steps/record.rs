@@ -1,8 +1,8 @@
-//! RECORD: makes a business record or replaces it.
+//! RECORD: creates or replaces a business record.
 //!
-//! What is decided is what `PUT /api/v1/records/{kind}/{id}` decides, by the same function. The
-//! record's event stands in one commit with the step's success, so it is written exactly once; if
-//! somebody else writes the record meanwhile, the commit is refused and decided anew.
+//! The decision is that of `PUT /api/v1/records/{kind}/{id}`, by the same function. The record's
+//! event is in one commit with the step's success, so it is written exactly once; if another writer
+//! changes the record meanwhile, the commit is refused and decided again.
 
 use chrono::{DateTime, Utc};
 use domain::record::{self, Change, Draft, Kind};
@@ -18,23 +18,23 @@ use super::{Surroundings, within_bounds};
 /// A record to be written.
 pub(in super::super) struct Call {
     kind: Kind,
-    /// `None` where nobody named one: it is the step's alone.
+    /// `None` if no id was given: it is the step's alone.
     id: Option<RecordId>,
     draft: Draft,
     step: StepId,
 }
 
-/// What is to be written behind what stands.
+/// What is to be written after the current record.
 pub(in super::super) struct Written {
     pub(in super::super) stream: StreamId,
     pub(in super::super) expected: Expected,
-    /// `None` where the record is the same already.
+    /// `None` if the record is already the same.
     pub(in super::super) event: Option<Event>,
     /// What later steps see.
     pub(in super::super) output: Value,
 }
 
-/// Renders a record and judges it; what is wrong with it is wrong for good.
+/// Renders a record and checks it; an error is permanent.
 pub(super) fn prepare(
     step: &StepId,
     record: &Record,
@@ -85,7 +85,7 @@ fn text(value: Value) -> Result<String, String> {
     }
 }
 
-/// Reads what stands and decides.
+/// Reads the current record and decides.
 pub(in super::super) async fn decide(
     call: &Call,
     log: &EventLog,
@@ -108,7 +108,7 @@ pub(in super::super) async fn decide(
     })
 }
 
-/// The same however often the step is begun.
+/// The same id however often the step begins.
 fn own_id(call: &Call, log: &EventLog, run: &str, org: &OrgId) -> RecordId {
     let parts = [org.as_str(), run, call.step.as_str()].map(str::as_bytes);
     let id = log.keyring().derived_uuid("record of a step", &parts);

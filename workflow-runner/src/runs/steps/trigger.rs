@@ -1,5 +1,5 @@
-//! TRIGGER: where a run begins. What it was triggered with stands in the trigger's own event, so
-//! nothing of it is repeated here.
+//! TRIGGER: where a run begins. Its payload is in the trigger's own event, so it is not repeated
+//! here.
 
 use schemas::run::Way;
 use serde_json::Value;

@@ -1,16 +1,16 @@
-//! How many runs each cause has led to: what bounds workflows that set each other off.
+//! Counts the runs that each cause has led to, which bounds workflows that set each other off.
 //!
 //! One event or run from outside may lead to many runs, which may lead to many more: three NOTIFY
-//! steps in a workflow that listens to them triple with every hop. So runs are counted that were
-//! set off by what a run did, for each cause that they go back to.
+//! steps in a workflow that listens to them triple with every hop. So runs set off by what a run
+//! did are counted, for each cause that they go back to.
 //!
-//! **Right after any end.** An organization's events are matched in their order, one batch after
-//! the other, and what is decided follows from the count before. A batch's counts are entered at
-//! its end together with how far it went, and noted so; whoever matches behind that again begins
-//! with the same counts and comes to the same decisions.
+//! **Correct after any end.** An organization's events are matched in order, one batch after the
+//! other, and decisions follow from the count before. A batch's counts are entered at its end
+//! together with how far it went, and saved together; a process that matches the events after that
+//! again starts with the same counts and comes to the same decisions.
 //!
-//! **Bounded.** Of each organization the causes that were counted last are held. One that was let
-//! go of is taken up again at the number that its event's own run had.
+//! **Bounded.** For each organization, the most recently counted causes are held. One that was
+//! dropped is resumed at the number that its event's own run had.
 
 use std::collections::HashMap;
 
@@ -19,24 +19,24 @@ use schemas::{Cause, OrgId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Past so many runs that events set off one after the other, nothing more is set off.
+/// After this many runs that events set off one after the other, nothing more is set off.
 pub(super) use domain::workflow::MAX_HOPS;
 
-/// How often an organization is told of what one cause has not led to for one bound.
+/// How often an organization is notified, per bound, of what one cause has not led to.
 const TOLD: u8 = 3;
-/// Causes of one organization in a generation; the one before is held as well.
+/// Causes of one organization in a generation; the previous one is held as well.
 const GENERATION: usize = 2_048;
-/// Causes held in all, about.
+/// Approximate number of causes held in total.
 const HELD: usize = 200_000;
-/// Causes that are noted of one partition at most.
+/// Causes that are saved of one partition at most.
 pub(super) const NOTED: usize = 8_192;
 
-/// A bound of what one cause may lead to.
+/// A bound on what one cause may lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// So many runs have set each other off, one after the other.
+    /// The number of runs that have set each other off, one after the other.
     Hops,
-    /// So many runs have been set off in all.
+    /// The number of runs set off in total.
     Runs,
 }
 
@@ -49,7 +49,7 @@ impl From<Bound> for WhyNot {
     }
 }
 
-/// What has come of a cause.
+/// What a cause has led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Spent {
     runs: u32,
@@ -58,7 +58,7 @@ struct Spent {
 }
 
 impl Spent {
-    /// The number of what is told of a bound that is met; `None` where enough was told of it.
+    /// The number of the notice about a bound that is met; `None` if there were enough of them.
     fn tell(&mut self, bound: Bound) -> Option<u8> {
         let told = match bound {
             Bound::Hops => &mut self.told_hops,
@@ -83,7 +83,7 @@ struct OrgCounts {
 #[derive(Debug, Default)]
 pub(super) struct CauseCounts(HashMap<OrgId, OrgCounts>);
 
-/// What is counted while a batch of an organization's events is matched.
+/// The counts of a batch of an organization's events while it is matched.
 #[derive(Debug, Default)]
 pub(super) struct BatchCounts {
     /// Every event up to here has been matched and counted before.
@@ -94,18 +94,18 @@ pub(super) struct BatchCounts {
 /// Whether an event may set a workflow off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It may; with what the run goes back to.
+    /// It may; with the cause that the run goes back to.
     SetsOff(Cause),
-    /// It may not: so much has come of its cause. `tell` is the number of what is told of that.
+    /// It may not: its cause has led to too much. `tell` is the number of the notice about that.
     Refused { bound: Bound, tell: Option<u8> },
 }
 
-/// An organization's counts as they are noted.
+/// An organization's counts as saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Noted {
     pub(super) org: OrgId,
     pub(super) through: u64,
-    /// Each with its runs, and what was told of either bound.
+    /// Each with its runs, and its notices about either bound.
     pub(super) causes: Vec<(Uuid, u32, u8, u8)>,
 }
 
@@ -137,8 +137,8 @@ impl CauseCounts {
         }
     }
 
-    /// Decides on an event with so many hops behind it that goes back to this cause; `None` where
-    /// the organization's counts are not those any more that the batch began with.
+    /// Decides on an event after `hops` hops that goes back to this cause; `None` if the
+    /// organization's counts are no longer those that the batch began with.
     pub(super) fn decide(
         &self,
         org: &OrgId,
@@ -171,8 +171,8 @@ impl CauseCounts {
         Some(verdict)
     }
 
-    /// A batch was matched up to `through`, and what it led to stands in the log. `false` where
-    /// others have counted meanwhile: then the batch is to be matched again, by what they know.
+    /// Enters a batch that was matched up to `through` and whose results are in the log. `false` if
+    /// others have counted meanwhile: then the batch must be matched again, by their counts.
     pub(super) fn close(&mut self, org: &OrgId, batch: BatchCounts, through: u64) -> bool {
         if batch.changed.is_empty() {
             return true;
@@ -190,7 +190,7 @@ impl CauseCounts {
         true
     }
 
-    /// Lets go of the oldest causes of who holds most of them, where there are too many in all.
+    /// Drops the oldest causes of the organization that holds most, if there are too many in total.
     fn let_go(&mut self) {
         let held: usize = self.0.values().map(OrgCounts::len).sum();
         let most = self.0.values_mut().max_by_key(|counts| counts.len());
@@ -199,12 +199,12 @@ impl CauseCounts {
         }
     }
 
-    /// Lets go of organizations that are others' now.
+    /// Drops organizations that now belong to other processes.
     pub(super) fn retain(&mut self, is_ours: impl Fn(&OrgId) -> bool) {
         self.0.retain(|org, _| is_ours(org));
     }
 
-    /// What is to be noted of the organizations of each partition.
+    /// What to save of the organizations of each partition.
     pub(super) fn notes(&self, partition_of: impl Fn(&OrgId) -> u16) -> HashMap<u16, Vec<Noted>> {
         let mut by_partition: HashMap<u16, Vec<(&OrgId, &OrgCounts)>> = HashMap::new();
         for (org, counts) in &self.0 {
@@ -231,7 +231,7 @@ impl CauseCounts {
         noted.collect()
     }
 
-    /// Takes over what was noted of a partition's organizations, and nothing else of them.
+    /// Takes over the saved counts of a partition's organizations, and drops any others of them.
     pub(super) fn take_over(&mut self, is_of_it: impl Fn(&OrgId) -> bool, noted: Vec<Noted>) {
         self.0.retain(|org, _| !is_of_it(org));
         for noted in noted {
@@ -266,7 +266,7 @@ mod tests {
         Cause::new(Uuid::from_u128(id))
     }
 
-    /// Matches a batch of events of one cause; what each comes to.
+    /// Matches a batch of events of one cause; returns the verdict on each.
     fn count(
         cause_counts: &mut CauseCounts,
         id: u128,
@@ -306,7 +306,7 @@ mod tests {
         let mut cause_counts = CauseCounts::default();
         assert_eq!(runs(&count(&mut cause_counts, 1, 1..=3)), [1, 2, 3]);
         let mut other = noted(&cause_counts);
-        // What was matched before it was noted is not counted again, what follows is.
+        // What was matched before the save is not counted again, what follows is.
         let here = count(&mut cause_counts, 1, 2..=9);
         assert_eq!(runs(&here), [4, 5]);
         assert_eq!(count(&mut other, 1, 2..=9), here);

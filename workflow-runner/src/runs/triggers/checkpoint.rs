@@ -1,5 +1,5 @@
-//! How far each partition has been matched, and which waits were open there. Whoever takes a
-//! partition over reads on from there; without a checkpoint the whole log is matched again, which
+//! How far each partition has been matched, and which waits were open there. The next owner of a
+//! partition reads on from there; without a checkpoint the whole log is matched again, which
 //! changes nothing that has been done.
 
 use event_log::{EventLog, ReadError};
@@ -14,7 +14,7 @@ use crate::retry::retry_while;
 /// Waits that are looked up at the same time.
 const AT_ONCE: usize = 32;
 
-/// What is noted of a partition.
+/// The checkpoint of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     /// Every event up to here has been matched.
@@ -22,13 +22,13 @@ pub(super) struct Note {
     pub(super) through: u64,
     /// Where the open waits began, each as the difference from the one before.
     waits: Vec<u64>,
-    /// What causes had led to by then. It stands in one note with how far all was matched, so that
-    /// neither is ever older than the other.
+    /// What causes had led to by then. It is in one checkpoint with how far everything was matched,
+    /// so that neither is ever older than the other.
     pub(super) causes: Vec<Noted>,
 }
 
 impl Note {
-    /// What is to be noted of a partition.
+    /// Creates the checkpoint of a partition.
     pub(super) fn new(through: u64, waits: &[u64], causes: Vec<Noted>) -> Self {
         let mut before = 0;
         let further = waits
@@ -41,8 +41,8 @@ impl Note {
         }
     }
 
-    /// The waits that were open; asks until there is an answer, for without one events might be
-    /// matched as if nobody waited.
+    /// The waits that were open. Retries until there is an answer, since without one events might
+    /// be matched as if nothing waited.
     pub(super) async fn waits(&self, log: &EventLog) -> Vec<Recorded> {
         let mut at = 0;
         let sequences: Vec<u64> = self

@@ -1,4 +1,4 @@
-//! Follows the log, and has what concerns anybody matched.
+//! Follows the log, and has the relevant events matched.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const EVENTS_AT_ONCE: usize = 512;
 /// Organizations whose events are matched at the same time.
 const QUEUES_AT_ONCE: usize = 32;
 
-/// A partition on its way here: its note, and the waits that were open.
+/// A partition being taken over: its checkpoint, and the waits that were open.
 type Taken = (u16, Note, Vec<Recorded>);
 
 pub(super) struct Dispatcher {
@@ -43,7 +43,7 @@ pub(super) struct Dispatcher {
     matching: JoinSet<(Turn, u64)>,
     timers: Timers,
     firing: JoinSet<()>,
-    /// Whether all partitions that are owned are matched, for the readiness check.
+    /// Whether all owned partitions are matched, for the readiness check.
     following: Arc<AtomicBool>,
 }
 
@@ -105,7 +105,7 @@ impl Dispatcher {
         self.partitions.serves(partition)
     }
 
-    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    /// Releases partitions that are no longer ours and starts to take over new ones.
     fn reassign(&mut self) {
         let owned = Arc::clone(&self.owned.borrow_and_update());
         let changed = self.partitions.change(&owned);
@@ -129,8 +129,8 @@ impl Dispatcher {
         }
     }
 
-    /// The tail goes back to where the earliest of the new partitions was noted; what the others
-    /// know already is passed over.
+    /// Moves the tail back to the earliest checkpoint of the new partitions; the others skip what
+    /// they already know.
     async fn take_over(
         &mut self,
         taken: Result<(Round, Vec<Taken>), JoinError>,
@@ -228,7 +228,7 @@ impl Dispatcher {
                 return;
             };
             let matcher = Arc::clone(&self.matcher);
-            // The counts that the queue began with: once it is lost, they are let go of.
+            // The counts that the queue began with: once it is lost, they are dropped.
             let batch = matcher.cause_counts().open(&turn.org);
             self.matching.spawn(async move {
                 let through = matcher.match_events(&turn.org, task, batch).await;
@@ -238,13 +238,13 @@ impl Dispatcher {
     }
 
     fn matched(&mut self, matched: Result<(Turn, u64), JoinError>) -> Result<(), Error> {
-        // A matcher that broke down is begun again with the whole part, from the checkpoint.
+        // A matcher that failed is restarted with the whole part, from the checkpoint.
         let (turn, through) = matched?;
         self.queues.matched(turn, through);
         Ok(())
     }
 
-    /// Sets off what the clock does now.
+    /// Sets off the workflows that are due by the clock.
     fn fire(&mut self) {
         let now = self.matcher.clock.now();
         let (mut triggers, mut notices) = (Vec::new(), Vec::new());
@@ -279,7 +279,7 @@ impl Dispatcher {
         }
     }
 
-    /// Notes what has moved since the last time, unless that is still being written.
+    /// Saves what has changed since the last time, unless a save is still in progress.
     fn save(&mut self) {
         measure::matching(self.queues.len(), self.queues.held_bytes());
         if !self.saving.is_under_way() {

@@ -1,9 +1,9 @@
-//! What came in time although it has not been matched yet.
+//! Events that came in time but have not been matched yet.
 //!
-//! A wait's time may be over while events from before are still to be matched: after a standstill,
-//! or behind many others. Before a wait ends by its timeout, its run's job looks through the events
-//! that no checkpoint says have been matched. Many waits may be over at once then: those of one
-//! organization look together, so that its events are read once and not for each.
+//! A wait's time may be over while earlier events are still to be matched: after an outage, or
+//! behind many others. Before a wait ends by its timeout, its run's job searches the events that no
+//! checkpoint records as matched. Many waits may be over at once: those of one organization search
+//! together, so that its events are read once rather than for each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::people::People;
 
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Looks for what came in time.
+/// Searches for events that came in time.
 pub(in super::super) struct LookBack {
     pub(in super::super) log: EventLog,
     pub(in super::super) people: People,
@@ -38,15 +38,15 @@ pub(in super::super) struct LookBack {
     groups: Mutex<HashMap<OrgId, Arc<Group>>>,
 }
 
-/// Those of one organization who are to look.
+/// The waits of one organization that search together.
 #[derive(Default)]
 struct Group {
-    /// Held by the one who looks, for all who wait by then.
+    /// Held by the one that searches, for all that wait by then.
     turn: tokio::sync::Mutex<()>,
     waiting: Mutex<Vec<Waiting>>,
 }
 
-/// A wait that somebody looks for.
+/// A wait that is searched for.
 struct Waiting {
     late: Arc<Late>,
     program: Arc<Program>,
@@ -108,7 +108,7 @@ impl LookBack {
             if let Ok(found) = told.try_recv() {
                 return Ok(found);
             }
-            // Whoever looked for this one was given up, or it is the first of those who wait now.
+            // The search for this one was dropped, or it is the first of those that wait now.
             self.look(&late.run.org, group.take()).await?;
             if let Ok(found) = told.try_recv() {
                 return Ok(found);
@@ -116,14 +116,14 @@ impl LookBack {
         }
     }
 
-    /// Those of an organization; nothing is kept of one that nobody looks for.
+    /// The group of an organization; groups that nobody uses are dropped.
     fn group(&self, org: &OrgId) -> Arc<Group> {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.retain(|_, group| Arc::strong_count(group) > 1);
         Arc::clone(groups.entry(org.clone()).or_default())
     }
 
-    /// Looks through an organization's events for all of these, and tells each what came in time.
+    /// Searches an organization's events for all of these, and sends each what came in time.
     async fn look(&self, org: &OrgId, mut waiting: Vec<Waiting>) -> Result<(), ReadError> {
         let Some(began) = waiting.iter().map(|one| one.began).min() else {
             return Ok(());
@@ -152,8 +152,8 @@ impl LookBack {
         Ok(())
     }
 
-    /// Tells those for whom an event is, and gives back the others. What the event shows is the same
-    /// for all of them.
+    /// Notifies those that an event is for, and returns the others. The data shown of the event is
+    /// the same for all of them.
     async fn tell(&self, org: &OrgId, recorded: &Recorded, waiting: Vec<Waiting>) -> Vec<Waiting> {
         let is_public = recorded.event.visibility() == Visibility::Public;
         if !is_public || !waiting.iter().any(|one| one.may_want(recorded)) {
@@ -166,7 +166,7 @@ impl LookBack {
         let mut left = Vec::with_capacity(waiting.len());
         for one in waiting {
             if one.may_want(recorded) && self.matches(org, &one, &data).await {
-                // A job that has ended meanwhile asks nothing any more.
+                // A job that has ended meanwhile no longer listens.
                 let _ = one.tell.send(Some(came(recorded, &data)));
             } else {
                 left.push(one);
@@ -189,7 +189,7 @@ impl LookBack {
         let scope = one.late.scope.with_event(data);
         let (program, step) = (Arc::clone(&one.program), one.late.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
-        // An error was or will be told where the event is matched.
+        // An error was or will be reported where the event is matched.
         self.renderer.ask(org, ask).await.unwrap_or(false)
     }
 }

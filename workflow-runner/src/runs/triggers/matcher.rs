@@ -30,11 +30,11 @@ use notices::MatchNotices;
 const EVENTS_AT_ONCE: usize = 256;
 /// Runs that one organization's events begin at the same time.
 const TRIGGERS_AT_ONCE: usize = 8;
-/// Waits that are asked at the same time whether an event is theirs.
+/// Waits that are checked at the same time for whether an event is theirs.
 const WAITS_AT_ONCE: usize = 16;
 pub(super) const AGAIN: Duration = Duration::from_millis(100);
 
-/// What is known of workflows and waits.
+/// The known workflows and waits.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) workflows: Workflows,
@@ -55,18 +55,18 @@ pub(super) struct Matcher {
     pub(super) open_runs: OpenRuns,
 }
 
-/// What matching a batch of an organization's events has led to.
+/// The results of matching a batch of an organization's events.
 #[derive(Default)]
 struct Decided {
     batch: BatchCounts,
-    /// The organization is somebody else's now, or was in between.
+    /// The organization belongs to another process now, or did in between.
     is_void: bool,
     triggers: Vec<Commit>,
-    /// What says which workflows were not set off.
+    /// Notices about workflows that were not set off.
     notices: Vec<Commit>,
 }
 
-/// Whom an event concerns.
+/// The workflows and waits that an event concerns.
 struct Concerned {
     listeners: Vec<Arc<Listener>>,
     waits: Vec<Arc<Wait>>,
@@ -77,7 +77,7 @@ impl Matcher {
         read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether anybody listens to an event or waits for it.
+    /// Whether any workflow listens to an event or any step waits for it.
     pub(super) fn concerns_anybody(&self, recorded: &Recorded) -> bool {
         let concerned = self.concerned(recorded);
         !concerned.listeners.is_empty() || !concerned.waits.is_empty()
@@ -100,13 +100,13 @@ impl Matcher {
             .listeners
             .retain(|listener| !is_own_life(recorded, &listener.workflow));
         if let Event::WorkflowNotTriggered(_) = &recorded.event {
-            // Else it would be a way on beyond the bound that it tells of.
+            // Otherwise it would be a way around the bound that it reports.
             found.listeners.clear();
         }
         found
     }
 
-    /// Matches an organization's events in their order; says up to where, 0 where they have to be
+    /// Matches an organization's events in order; returns up to where, or 0 if they have to be
     /// matched again.
     pub(super) async fn match_events(&self, org: &OrgId, task: Task, batch: BatchCounts) -> u64 {
         let (events, through) = match task {
@@ -126,7 +126,7 @@ impl Matcher {
             if decided.is_void {
                 return 0;
             }
-            // Of many events none may take long enough to wait for anything.
+            // With many events, none alone may take long enough to yield.
             consume_budget().await;
         }
         self.append(decided.triggers, measure::triggered).await;
@@ -138,7 +138,7 @@ impl Matcher {
         }
     }
 
-    /// Reads an organization's events behind `after`, at most up to `until`.
+    /// Reads an organization's events after `after`, at most up to `until`.
     async fn read_behind(&self, org: &OrgId, after: u64, until: u64) -> (Vec<Arc<Recorded>>, u64) {
         let page: Page = loop {
             let page = self
@@ -160,7 +160,7 @@ impl Matcher {
         };
         let events = page.items.into_iter().filter_map(|item| match item {
             Item::Event(recorded) if recorded.sequence <= until => Some(recorded),
-            // What cannot be read sets nothing off; the tail has said so.
+            // Events that cannot be read set nothing off; the tail has reported them.
             _ => None,
         });
         (events.collect(), through)
@@ -198,7 +198,7 @@ impl Matcher {
             .await;
     }
 
-    /// Whether a workflow wants to be set off by an event; why nobody can say.
+    /// Whether a workflow wants to be set off by an event, or why that cannot be decided.
     async fn is_meant(
         &self,
         recorded: &Recorded,
@@ -215,7 +215,7 @@ impl Matcher {
         self.renderer.ask(org, ask).await
     }
 
-    /// Sets a workflow off, unless too much has come of the event's cause already, or the
+    /// Sets a workflow off, unless the event's cause has already led to too much, or the
     /// organization has too many runs open.
     fn set_off(&self, by: &Recorded, listener: &Listener, data: &Value, decided: &mut Decided) {
         let org = &by.stream.org;
@@ -224,7 +224,7 @@ impl Matcher {
         }
         let (itself, hops) = (Cause::new(by.id.0), by.context.hops);
         let verdict = match Cause::of(by) {
-            // What came from outside sets each workflow off once: that is bounded by itself.
+            // What came from outside sets each workflow off once, which is bounded in itself.
             None if hops < MAX_HOPS => Some(Verdict::SetsOff(itself)),
             cause => {
                 let counted = (cause.unwrap_or(itself), hops);
@@ -252,8 +252,8 @@ impl Matcher {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends commits, each by itself. One that is in the log already was appended before, by
-    /// whomever: its run has the same id.
+    /// Appends commits separately. One that is already in the log was appended before, by this or
+    /// another process: its run has the same id.
     pub(super) async fn append(&self, triggers: Vec<Commit>, appended: impl Fn()) {
         for part in triggers.chunks(TRIGGERS_AT_ONCE) {
             self.append_part(part.to_vec(), &appended).await;
@@ -294,8 +294,8 @@ impl Matcher {
     }
 }
 
-/// The life of a workflow's own runs does not set it off: that would never end but by the bound of
-/// hops, with many runs for each. What its runs notify or record may.
+/// Events of a workflow's own runs do not set it off: that would end only at the bound of hops,
+/// with many runs for each. What its runs notify or record may.
 fn is_own_life(recorded: &Recorded, workflow: &WorkflowId) -> bool {
     let of = match &recorded.event {
         Event::WorkflowTriggered(event) => &event.workflow_id,

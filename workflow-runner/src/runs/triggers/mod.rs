@@ -1,17 +1,17 @@
-//! What sets runs off beside the API and people, and the events that steps wait for.
+//! Sets runs off by events and schedules, and ends the waits of steps for events.
 //!
-//! A [`dispatcher`] follows the log. Organizations are shared out to partitions, and a partition is
+//! A [`dispatcher`] follows the log. Organizations are assigned to partitions, and a partition is
 //! matched by one process at a time: [`matcher`] decides which workflows an event sets off, and
-//! [`settle`] ends the waits that it was for. A run that an event or a time sets off derives its id
-//! from the workflow and that event or time, so that it begins once, however often and by however
-//! many the event is matched.
+//! [`settle`] ends the waits that it satisfies. A run that an event or a time sets off derives its
+//! id from the workflow and that event or time, so that it begins once, however often and by
+//! however many processes the event is matched.
 //!
-//! **Nothing is missed.** A [`checkpoint`] says up to where all events of a partition have been
-//! matched, and which waits were open; it never passes an event that has not been. A wait begins
-//! with an event of its own in the log, so the order of the log says which events came behind it.
+//! **Nothing is missed.** A [`checkpoint`] records up to where all events of a partition have been
+//! matched, and which waits were open; it never passes an unmatched event. A wait begins with its
+//! own event in the log, so the order of the log determines which events came after it.
 //!
-//! **One cause leads to so much and no more.** What runs do may set off further runs;
-//! [`cause_counts`] counts them for each event or run from outside that they go back to.
+//! **What one cause leads to is bounded.** What runs do may set off further runs; [`cause_counts`]
+//! counts them for each event or run from outside that they go back to.
 //!
 //! **Nobody waits for others.** Each organization has a queue ([`org_queues`]); queues take turns.
 
@@ -48,31 +48,31 @@ use matcher::{Index, Matcher};
 
 const BATCH: usize = 1_000;
 
-/// What setting runs off needs.
+/// Dependencies of the triggers.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The log.
     pub log: EventLog,
-    /// Whose workflows are set off here.
+    /// The partitions whose workflows are set off here.
     pub leases: Leases,
-    /// Whom what persons do may be shown to.
+    /// To whom the activity of persons may be shown.
     pub people: People,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where this part says whether it is ready.
+    /// Where this part reports whether it is ready.
     pub readiness: Readiness,
-    /// What compiles and evaluates filters and matches.
+    /// Compiles and evaluates filters and matches.
     pub renderer: Renderer,
-    /// How runs are carried out.
+    /// The settings.
     pub settings: RunSettings,
     /// Where open runs are counted.
     pub open_runs: OpenRuns,
 }
 
-/// Why nothing is set off any more.
+/// Why triggering has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The checkpoints' bucket could not be made.
+    /// The checkpoints' bucket could not be created.
     #[error(transparent)]
     Log(#[from] event_log::Error),
     /// The log does not answer.
@@ -127,7 +127,7 @@ async fn watch(
     Box::pin(dispatcher.run(shutdown)).await
 }
 
-/// Says by what it gives whether events are matched at the moment.
+/// Registers the readiness check; the returned flag says whether events are currently matched.
 fn announce(readiness: &Readiness) -> Arc<AtomicBool> {
     let following = Arc::new(AtomicBool::new(false));
     let shown = Arc::clone(&following);
@@ -142,7 +142,7 @@ fn announce(readiness: &Readiness) -> Arc<AtomicBool> {
     following
 }
 
-/// Every workflow as it stands.
+/// Reads the current version of every workflow.
 async fn read_workflows(log: &EventLog) -> Result<Index, Error> {
     let mut index = Index::default();
     let kinds = [AggregateType::Workflow];

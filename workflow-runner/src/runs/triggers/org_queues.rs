@@ -1,31 +1,31 @@
-//! One queue for each organization with events to be matched: a queue's events are matched in order,
-//! and queues take turns, so that the flood of one organization delays no other.
+//! One queue for each organization with events to be matched: a queue's events are matched in
+//! order, and queues take turns, so that the flood of one organization delays no other.
 //!
-//! A queue holds the events that it began with. Whatever comes while it is busy is only counted,
-//! and read from the log again when it is its turn: what waits costs nothing.
+//! A queue holds the events that it began with. Those that arrive while it is busy are only
+//! counted, and read from the log again when it is its turn: waiting costs nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use schemas::{OrgId, Recorded};
 
-/// Bytes of events held in memory at most, about; further ones are read again when it is their
+/// Approximate bytes of events held in memory at most; further ones are read again when it is their
 /// turn.
 const HELD_BYTES: usize = 32 * 1024 * 1024;
-/// What an event takes up beside its data.
+/// Memory of an event besides its data.
 const EVENT_BYTES: usize = 1_024;
 
 /// What is to be matched next.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// These events, of so many bytes.
+    /// These events, of the given number of bytes.
     Events(Vec<Arc<Recorded>>, usize),
-    /// The organization's events behind `after`, up to `until`.
+    /// The organization's events after `after`, up to `until`.
     Behind { after: u64, until: u64 },
 }
 
-/// One turn of a queue. A queue that was lost and came back is another one: how far the first was
-/// matched says nothing of it, since its counts begin again with what was noted.
+/// One turn of a queue. A queue that was lost and gained again is a different one: how far the
+/// first was matched says nothing about it, since its counts start over from the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) org: OrgId,
@@ -48,12 +48,12 @@ pub(super) struct OrgQueues {
     by_org: HashMap<OrgId, OrgQueue>,
     ready: VecDeque<(Turn, Task)>,
     held: usize,
-    /// Queues that have begun.
+    /// Number of queues that have begun.
     begun: u64,
 }
 
 impl OrgQueues {
-    /// Events of an organization are to be matched; they follow each other.
+    /// Queues consecutive events of an organization to be matched.
     pub(super) fn offer(&mut self, org: &OrgId, partition: u16, events: Vec<Arc<Recorded>>) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else {
             return;
@@ -96,7 +96,7 @@ impl OrgQueues {
         next
     }
 
-    /// The events of a turn have been matched up to `through`.
+    /// Records that the events of a turn have been matched up to `through`.
     pub(super) fn matched(&mut self, turn: Turn, through: u64) {
         let queue = self.by_org.get_mut(&turn.org);
         let Some(queue) = queue.filter(|queue| queue.number == turn.queue) else {
@@ -112,15 +112,15 @@ impl OrgQueues {
         }
     }
 
-    /// Up to where all events of a partition's queues have been matched; `None` where there is
-    /// nothing left to match.
+    /// Up to where all events of a partition's queues have been matched; `None` if nothing is left
+    /// to match.
     pub(super) fn through(&self, partition: u16) -> Option<u64> {
         let queues = self.by_org.values();
         let of_partition = queues.filter(|queue| queue.partition == partition);
         of_partition.map(|queue| queue.through).min()
     }
 
-    /// Lets go of partitions that are others' now.
+    /// Drops partitions that now belong to other processes.
     pub(super) fn retain(&mut self, is_ours: impl Fn(u16) -> bool) {
         self.by_org.retain(|_, queue| is_ours(queue.partition));
         let queues = &self.by_org;
@@ -133,7 +133,7 @@ impl OrgQueues {
         self.held = held.sum();
     }
 
-    /// Bytes of events that are held, about.
+    /// Approximate bytes of events held.
     pub(super) fn held_bytes(&self) -> usize {
         self.held
     }
@@ -143,7 +143,7 @@ impl OrgQueues {
     }
 }
 
-/// How much events take up in memory, about; `None` where that is more than `room`.
+/// Approximate memory of events; `None` if that is more than `room`.
 fn bytes_within(events: &[Arc<Recorded>], room: usize) -> Option<usize> {
     let mut bytes = 0;
     for recorded in events {
@@ -247,7 +247,7 @@ mod tests {
         queues.offer(&org, 1, vec![event(5), event(6)]);
         let (before, _) = turns(&mut queues);
         queues.retain(|partition| partition != 1);
-        // It comes back with a note from before the fifth.
+        // It comes back with a checkpoint from before the fifth.
         queues.offer(&org, 1, vec![event(5), event(6), event(7)]);
         let (after, _) = turns(&mut queues);
         queues.matched(before[0].clone(), 6);

@@ -1,4 +1,4 @@
-//! The runs that events and the clock begin, each under an id of its own for ever.
+//! The runs that events and the clock begin, each under a permanent id of its own.
 
 use chrono::{DateTime, Utc};
 use domain::workflow::{TriggeredBy, payload};

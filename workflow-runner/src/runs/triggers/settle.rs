@@ -1,7 +1,7 @@
 //! Ends a wait with the event that it was for.
 //!
-//! The success is appended behind what is known of the run, so that of an event, another event and
-//! the timeout only one ends the wait, whoever is quicker.
+//! The success is appended after the known end of the run, so that only one of an event, another
+//! event and the timeout ends the wait, whichever is quicker.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Matcher {
     }
 }
 
-/// What later steps see of an event; data beyond what is recorded is left out.
+/// What later steps see of an event; data beyond the recorded size is left out.
 pub(super) fn came(recorded: &Recorded, data: &Value) -> Value {
     let mut event = json!({
         "id": recorded.id.to_string(),

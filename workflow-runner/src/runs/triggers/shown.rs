@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::people::{Directory, People};
 
-/// The event's data as the feed shows it to its organization; `None` where it does not.
+/// The event's data as the feed shows it to its organization; `None` if it does not.
 pub(super) async fn shown(
     people: &People,
     recorded: &Recorded,

@@ -1,4 +1,4 @@
-//! When the clock sets which workflow off next.
+//! The next times at which the clock sets workflows off.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use schemas::{OrgId, WorkflowId};
 
 use super::workflows::Scheduled;
 
-/// The machine's clock may be set: a timer further away than this is looked at again then.
+/// The machine's clock may be set: a timer further away than this is checked again after this time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// A time of a workflow's schedule.
@@ -19,9 +19,9 @@ pub(super) type Due = (DateTime<Utc>, OrgId, WorkflowId);
 pub(super) struct Timers(BTreeSet<Due>);
 
 impl Timers {
-    /// Begins with a schedule, or with its partition's new owner: the last time that has come since the
-    /// version was saved is made up for if nobody has seen it; earlier ones are not. Whether
-    /// somebody has is for the log, where the run of a time has one id.
+    /// Starts with a schedule, or with its partition's new owner: the last time that has passed
+    /// since the version was saved is made up for if it was not handled; earlier ones are not. The
+    /// log shows whether it was, since the run of a time has one id.
     pub(super) fn arm(&mut self, org: &OrgId, scheduled: &Scheduled, now: DateTime<Utc>) {
         let last = scheduled.schedule.last_at(now);
         let missed = last.filter(|last| *last > scheduled.saved_at);
@@ -29,7 +29,7 @@ impl Timers {
         self.add(org, scheduled, due);
     }
 
-    /// Goes on behind a time that was seen to.
+    /// Continues after a time that was handled.
     pub(super) fn go_on(&mut self, org: &OrgId, scheduled: &Scheduled, now: DateTime<Utc>) {
         self.add(org, scheduled, scheduled.schedule.next_after(now));
     }
@@ -41,7 +41,7 @@ impl Timers {
         }
     }
 
-    /// How long nothing is due.
+    /// How long to sleep until the next timer.
     pub(super) fn until_next(&self, now: DateTime<Utc>) -> Duration {
         let next = self.0.first().map(|(due, ..)| *due - now);
         let next = next.map(|next| next.to_std().unwrap_or_default());
@@ -58,7 +58,7 @@ impl Timers {
         }
     }
 
-    /// Lets go of organizations that are others' now.
+    /// Drops organizations that now belong to other processes.
     pub(super) fn retain(&mut self, is_ours: impl Fn(&OrgId) -> bool) {
         self.0.retain(|(_, org, _)| is_ours(org));
     }

@@ -9,7 +9,7 @@ use schemas::{Event, OrgId, Recorded, RunId, StepId};
 /// A step that waits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// Where it began; only what was recorded behind counts.
+    /// Where it began; only what was recorded after it counts.
     pub(super) sequence: u64,
     pub(super) run: RunId,
     pub(super) step: StepId,
@@ -83,7 +83,7 @@ impl Waits {
         by_partition
     }
 
-    /// Lets go of organizations that are others' now.
+    /// Drops organizations that now belong to other processes.
     pub(super) fn retain(&mut self, is_ours: impl Fn(&OrgId) -> bool) {
         self.0.retain(|org, _| is_ours(org));
     }
@@ -130,7 +130,7 @@ impl OfOrg {
     }
 }
 
-/// The patterns that mean a type: itself, `*`, and `a.*` for each of its beginnings.
+/// The patterns that match a type: itself, `*`, and `a.*` for each of its beginnings.
 fn patterns(event_type: &str) -> impl Iterator<Item = String> {
     let dots = event_type.match_indices('.');
     let beginnings = dots.map(|(at, _)| format!("{}.*", &event_type[..at]));

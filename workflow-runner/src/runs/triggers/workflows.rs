@@ -15,16 +15,16 @@ use schemas::{Event, EventId, OrgId, Recorded, WorkflowId};
 pub(super) struct Listener {
     pub(super) workflow: WorkflowId,
     pub(super) version: u32,
-    /// An expression; compiled when it is asked.
+    /// An expression, compiled when it is evaluated.
     pub(super) filter: Option<String>,
     event: String,
     /// It has listened to this type without a break since this sequence; only what was recorded
-    /// behind it counts, so that an event that is matched again meets the same answer.
+    /// after it counts, so that an event that is matched again gets the same answer.
     since: u64,
     pub(super) notified: Notified,
 }
 
-/// The last hours in which a workflow was told why events did not set it off.
+/// The last hours in which a workflow was notified why events did not set it off.
 #[derive(Debug, Default)]
 pub(super) struct Notified {
     pub(super) filter: AtomicI64,
@@ -40,11 +40,11 @@ pub(super) struct Scheduled {
     pub(super) saved_at: DateTime<Utc>,
     /// The event that saved it.
     pub(super) saved_by: EventId,
-    /// The last hour in which it was told why a time did not set it off.
+    /// The last hour in which it was notified why a time did not set it off.
     pub(super) notified: AtomicI64,
 }
 
-/// The newest version of a workflow, as far as it is set off by itself.
+/// The newest version of a workflow, as far as events or the clock set it off.
 #[derive(Debug)]
 struct Newest {
     sequence: u64,
@@ -52,13 +52,13 @@ struct Newest {
     scheduled: Option<Arc<Scheduled>>,
 }
 
-/// All of them.
+/// All workflows.
 #[derive(Debug, Default)]
 pub(super) struct Workflows(HashMap<OrgId, HashMap<WorkflowId, Newest>>);
 
 impl Workflows {
-    /// Takes in a saved version; gives it back if the clock sets it off. Older news than what is
-    /// known changes nothing.
+    /// Takes in a saved version; returns it if the clock sets it off. Versions older than the known
+    /// one change nothing.
     pub(super) fn apply(&mut self, recorded: &Recorded) -> Option<Arc<Scheduled>> {
         let Event::WorkflowSaved(saved) = &recorded.event else {
             return None;
@@ -81,7 +81,7 @@ impl Workflows {
             Some(On::Schedule(on)) => scheduled(saved, on, recorded),
             _ => None,
         };
-        // What neither hears nor waits is only remembered where older news of it may come again.
+        // A workflow without either is only remembered where older versions may be delivered again.
         if on.is_some() || known.is_some() {
             let known = Newest {
                 sequence: recorded.sequence,
@@ -123,7 +123,7 @@ impl Workflows {
     }
 }
 
-/// What sets an active workflow off by itself.
+/// The event or schedule that sets an active workflow off.
 fn on(saved: &Saved) -> Option<On> {
     let definition = &saved.definition;
     if definition.status != Status::Active {
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(versions(&workflows, "lead.created", 11), [20]);
         workflows.apply(&saved(30, "PAUSED", &json!({ "event": "lead.*" })));
         assert!(versions(&workflows, "lead.created", 11).is_empty());
-        // Older news comes again after a restart.
+        // Older versions are delivered again after a restart.
         workflows.apply(&saved(20, "ACTIVE", &json!({ "event": "lead.*" })));
         assert!(versions(&workflows, "lead.created", 40).is_empty());
     }

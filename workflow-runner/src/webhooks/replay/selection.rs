@@ -1,4 +1,4 @@
-//! Finds the deliveries that a request is about, a page of the log at a time.
+//! Finds the deliveries that a request is about, one page of the log at a time.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub(super) struct Candidate {
     pub(super) message: Message,
     /// Its last event.
     pub(super) last: Option<Recorded>,
-    /// The event by which it had failed, where that is why it is meant.
+    /// The event that recorded its failure, if it was selected as failed.
     pub(super) failed_at: Option<u64>,
 }
 
-/// What was found.
+/// A page of results.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
-    /// Where to look on; `None` where this was all.
+    /// Where to continue; `None` if this was all.
     pub(super) rest: Option<u64>,
     /// Some of the events, encoded.
     pub(super) payloads: Vec<Arc<Payload>>,
@@ -40,7 +40,7 @@ pub(super) struct Found {
 
 impl Replayer {
     /// The next deliveries that a request is about. Requests about the other stream of the log are
-    /// another dispatcher's.
+    /// handled by the other dispatcher.
     pub(super) async fn find(&self, request: &Request) -> Result<Found, ReadError> {
         let candidates = match &request.what {
             What::Test => self.find_test(request).await?,
@@ -88,7 +88,7 @@ impl Replayer {
         }))
     }
 
-    /// Events, whether anybody has tried to deliver them or not.
+    /// Selects events, whether they were tried or not.
     async fn find_events(
         &self,
         (after, through): (u64, u64),
@@ -131,7 +131,7 @@ impl Replayer {
         Ok(found)
     }
 
-    /// Whether the queue is about to make the first attempt of this event by itself.
+    /// Whether the queue is about to make the first attempt of this event anyway.
     fn is_queues_own(&self, recorded: &Recorded) -> bool {
         let when = self.sender.feed.when(recorded);
         recorded.sequence > self.first_attempts
@@ -139,7 +139,7 @@ impl Replayer {
             && self.sender.clock.now() - recorded.time <= TOO_OLD
     }
 
-    /// Deliveries that had failed when it was asked, and stand so.
+    /// Selects deliveries that had failed at the time of the request, and still have.
     async fn find_failed(&self, request: &Request) -> Result<Found, ReadError> {
         let (log, org) = (&self.sender.log, &self.endpoint.org);
         let (only, through) = (Some(AggregateType::Delivery), request.attempts_through);

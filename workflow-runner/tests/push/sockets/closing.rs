@@ -1,4 +1,4 @@
-//! How connections end, and what the client learns.
+//! How connections end, and what the client is told.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What flows: who sees what, from where on, and that nothing is lost or doubled.
+//! The flow of events: who sees what, starting where, without loss or duplicates.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn one_socket_holds_several_subscriptions_until_it_lets_go() {
         "{ids:?}"
     );
     socket.send(json!({"type": "unsubscribe", "id": "a"})).await;
-    // Frames are taken in order, so the answer to the next one tells that this one was taken.
+    // Frames are handled in order, so the response to the next one shows that this one was handled.
     socket.subscribe("c", "runs").await;
     server.world.contacts(1..2, 0).await;
     assert_eq!(socket.frame().await["id"], "b");
@@ -156,7 +156,7 @@ async fn a_position_just_answered_by_a_command_may_be_ahead_of_the_socket() {
         socket
             .send(json!({"type": "subscribe", "id": name, "channel": "runs", "after": after}))
             .await;
-        // The one before may not have been told yet that nobody wants any more.
+        // The server may not have handled the previous unsubscribe yet.
         let mut frame = socket.frame().await;
         while frame["type"] == "event" && frame["id"] != name.as_str() {
             frame = socket.frame().await;
@@ -212,7 +212,8 @@ async fn one_large_event_passes() {
     assert_eq!(again.contacts(1).await, ["big"]);
 }
 
-/// An event is sent once the log was asked what may be seen, and a subscription asks it too.
+/// An event is sent after a query to the log of who may see it, and a subscription makes such a
+/// query too.
 #[tokio::test]
 async fn a_client_that_asks_while_events_come_holds_nobody_up() {
     let world = World::far_away(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! `/ws`, seen by a client that others wrote.
+//! `/ws`, seen by a third-party client.
 
 mod closing;
 mod flow;
@@ -62,8 +62,8 @@ impl Server {
         }
     }
 
-    /// A key for events that this server knows of, and has told of: who subscribes from now on
-    /// does not see how it was made.
+    /// A key for events that this server knows, and whose event it has sent: later subscribers do
+    /// not see its creation.
     async fn key(&self) -> Key {
         let key = self.world.key(&["events:read"], None).await;
         let key = self.known(key).await;
@@ -76,7 +76,7 @@ impl Server {
         key
     }
 
-    /// Waits until the server has heard of a key.
+    /// Waits until the server knows a key.
     async fn known(&self, key: Key) -> Key {
         eventually("the key to be known", async || {
             let mut socket = Socket::connect(self.addr).await;
@@ -142,7 +142,7 @@ impl Socket {
         self.send(json!({"type": "auth", "token": token})).await;
     }
 
-    /// Subscribes without `after`; gives back the position.
+    /// Subscribes without `after`; returns the position.
     async fn subscribe(&mut self, id: &str, channel: &str) -> String {
         self.send(json!({"type": "subscribe", "id": id, "channel": channel}))
             .await;
@@ -178,7 +178,7 @@ impl Socket {
         }
     }
 
-    /// The close code; every frame before it is passed over.
+    /// The close code; skips every frame before it.
     async fn close_code(&mut self) -> u16 {
         loop {
             match self.next().await {

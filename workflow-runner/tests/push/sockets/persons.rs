@@ -40,7 +40,7 @@ impl Server {
 }
 
 impl Socket {
-    /// Subscribes to positions; gives back the position and the snapshot.
+    /// Subscribes to positions; returns the position and the snapshot.
     async fn locations(&mut self) -> (String, Vec<Value>) {
         self.send(json!({"type": "subscribe", "id": "l", "channel": "locations"}))
             .await;
@@ -52,7 +52,7 @@ impl Socket {
         (position, snapshot["data"].as_array().unwrap().clone())
     }
 
-    /// The next event: its type, whom it is of, and its data.
+    /// The next event: its type, its person, and its data.
     async fn event(&mut self) -> (String, u64, Value) {
         let frame = self.frame().await;
         assert_eq!(frame["type"], "event", "{frame}");
@@ -89,7 +89,7 @@ async fn members_of_a_circle_see_each_other_and_nobody_else_does() {
     assert_eq!(data["lat"], 2.0);
     assert_eq!(data["place_name"], "away");
     assert!(data.get("sealed").is_none() && data["battery"].is_null());
-    // Everybody sees themselves; Anna's was not for Carl.
+    // Everyone sees themselves; Anna's was not for Carl.
     world.fix(&carl, 3.0, "x").await;
     assert_eq!(carls.event().await.1, carl.id.0);
 }
@@ -124,7 +124,7 @@ async fn whoever_hides_is_seen_no_more_at_once() {
         assert_eq!(bens.event().await.1, ben.id.0);
         world.unpause(&anna).await;
     }
-    // What was made while hiding is not shown afterwards either.
+    // Positions from while hiding are not shown afterwards either.
     let (_, snapshot) = server.socket_of(&ben).await.locations().await;
     let annas = snapshot.iter().find(|shown| shown["user_id"] == anna.id.0);
     assert_eq!(annas.unwrap()["place_name"], "before");
@@ -339,7 +339,7 @@ async fn an_organization_sees_the_members_of_its_circles() {
     }
 }
 
-/// What may be seen is asked of the log, which is then never as fresh as one would like.
+/// Visibility is decided with the log, which is never as fresh as one would like.
 #[tokio::test]
 async fn positions_come_however_far_away_the_log_is() {
     let world = World::far_away(Duration::from_millis(20)).await;

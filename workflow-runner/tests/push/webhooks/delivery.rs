@@ -1,4 +1,4 @@
-//! What is sent, to whom, and how soon.
+//! What is sent, to which endpoint, and how soon.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ async fn a_slow_endpoint_delays_no_other() {
         let requests = receiver.received();
         requests.iter().filter(|r| r.path == "/quick").count()
     };
-    // More than the slow one may have under way, and more than waits for it in memory.
+    // More than the slow one may have in progress, and more than its queue holds in memory.
     world.contacts(0..5_000, 0).await;
     crate::support::eventually("the quick endpoint to have all", async || quick() == 5_000).await;
     runner.kill().await;

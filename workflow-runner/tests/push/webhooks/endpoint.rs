@@ -128,7 +128,7 @@ async fn an_endpoint_with_too_much_to_try_again_catches_up_once_it_answers() {
     let runner = Runner::with(&world, settings).await;
     world.webhook(&receiver.url("/"), &["contact.*"]).await;
     world.contacts(0..1_000, 0).await;
-    // More than may be tried before the first outcomes are on record, however slow the disk is.
+    // More than may be attempted before the first outcomes are recorded, however slow the disk is.
     receiver.wait_for(800).await;
     let seen = |receiver: &Receiver| {
         let mut ids: Vec<_> = receiver

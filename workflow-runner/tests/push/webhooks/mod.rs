@@ -1,4 +1,4 @@
-//! Webhooks, as a real receiver gets them.
+//! Webhooks, as received by a real receiver.
 
 mod delivery;
 mod endpoint;
@@ -87,7 +87,7 @@ impl Runner {
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it in the middle of whatever it does, without a goodbye.
+    /// Ends it in the middle of its work, without cleanup.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -113,7 +113,7 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The id of the contact it tells of.
+    /// The id of the contact that it is about.
     pub(crate) fn contact(&self) -> String {
         self.json()["data"]["id"].as_str().unwrap().to_owned()
     }
@@ -127,7 +127,7 @@ struct Inner {
     delay: Mutex<Duration>,
 }
 
-/// A receiver that answers as it is told; 200 to begin with.
+/// A receiver that answers as configured; 200 by default.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) addr: SocketAddr,
@@ -152,7 +152,7 @@ impl Receiver {
         format!("http://{}{path}", self.addr)
     }
 
-    /// Answers each request from here on by itself and its number, from 1 over all.
+    /// Answers each later request depending on the request and its number, counted from 1 over all.
     pub(crate) fn reply(
         &self,
         reply: impl Fn(&Received, usize) -> Response + Send + Sync + 'static,
@@ -165,7 +165,7 @@ impl Receiver {
         self.reply(move |_, _| status.into_response());
     }
 
-    /// Lets requests to `/slow` wait.
+    /// Delays requests to `/slow`.
     pub(crate) fn delay(&self, delay: Duration) {
         *self.inner.delay.lock().unwrap() = delay;
     }
@@ -174,7 +174,7 @@ impl Receiver {
         self.inner.received.lock().unwrap().clone()
     }
 
-    /// The first requests that arrive, once there are so many.
+    /// All requests received, once there are at least `count`.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Received> {
         let what = format!("{count} requests");
         eventually(&what, async || {
@@ -232,7 +232,7 @@ impl Attempts {
         Self(world.log.tail(Log::Deliveries, 0, &[]).await.unwrap())
     }
 
-    /// Waits until so many more deliveries have ended; gives back the attempts that were made.
+    /// Waits until `count` more deliveries have ended; returns the attempts that were made.
     pub(crate) async fn until_ended(&mut self, count: usize) -> Vec<Attempted> {
         let (mut made, mut ended) = (Vec::new(), HashSet::new());
         while ended.len() < count {
@@ -252,7 +252,7 @@ impl Attempts {
     }
 }
 
-/// Waits until the endpoint has been disabled; gives back the reason.
+/// Waits until the endpoint has been disabled; returns the reason.
 pub(crate) async fn disabled(world: &World, hook: &Hook) -> String {
     let mut reason = None;
     eventually("the endpoint to be disabled", async || {

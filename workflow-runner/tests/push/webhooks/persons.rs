@@ -1,4 +1,4 @@
-//! What persons do, as the organizations get it whose circles they joined.
+//! Events of persons, delivered to the organizations whose circles they joined.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ async fn what_waits_for_a_retry_is_not_sent_once_its_person_has_left() {
     let sent = receiver.received().len();
     let made = log.until_ended(1).await;
     assert!(made.len() > 1, "{made:?}");
-    // One may have been on its way while the leaving was written.
+    // One may have been in flight while the leaving was written.
     assert!(receiver.received().len() <= sent + 1);
     let last = made.last().unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Restarts, sudden deaths and several processes.
+//! Restarts, crashes and several processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn a_restart_sends_what_happened_meanwhile_and_nothing_twice() {
     runner.stop().await;
 }
 
-/// As after a restore: the log of attempts may no longer tell what became of old events.
+/// As after a restore: the log of attempts may no longer contain the outcome of old events.
 #[tokio::test]
 async fn without_a_checkpoint_only_what_attempts_may_still_tell_of_is_sent() {
     let world = World::new().await;
@@ -122,7 +122,7 @@ async fn attempts_of_others(world: &World) {
         let stream = StreamId::new(&others.org, AggregateType::Delivery, &id);
         write(&stream, 0, vec![attempted; EACH]).into()
     });
-    // No more at a time than a busy machine writes within an append's time.
+    // No more at a time than a busy machine writes before an append times out.
     let commits: Vec<Commit> = commits.collect();
     for some in commits.chunks(10) {
         for appended in world.log.commit_each(some.to_vec()).await {
@@ -131,10 +131,10 @@ async fn attempts_of_others(world: &World) {
     }
 }
 
-/// Whether a checkpoint names a delivery that waits.
+/// Whether a checkpoint names a waiting delivery.
 async fn is_one_named(world: &World) -> bool {
-    /// A version, the place and the body's form, the place in the log of deliveries, and what is
-    /// named up to there.
+    /// A version, the position and the body's format, the position in the deliveries' log, and the
+    /// records named up to there.
     type Beginning = (u8, (u32, u64, u8), (u64, Vec<u64>));
     let name = CheckpointBucket::Runner.name();
     let bucket = world.log.bucket(name, None).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_retry_is_made_however_much_others_had_delivered_meanwhile() {
     receiver.wait_for(1).await;
     attempts_of_others(&world).await;
     receiver.answer(200);
-    // By what it delivers itself it learns how far the log has come.
+    // Its own deliveries show it how far the log has advanced.
     world.contacts(1..2, 0).await;
     receiver.wait_for(2).await;
     runner.stop().await;
@@ -178,7 +178,7 @@ async fn a_retry_is_made_however_much_others_had_delivered_meanwhile() {
     assert!(!is_one_named(&world).await);
 }
 
-/// Kills and restarts a runner again and again while events come in: each event arrives, and its
+/// Kills and restarts a runner repeatedly while events come in: each event arrives, and its
 /// delivery is recorded as succeeded exactly once, under one id.
 #[tokio::test]
 async fn sudden_deaths_lose_nothing() {
@@ -237,7 +237,7 @@ async fn processes_share_endpoints_and_take_over_from_the_dead() {
     let mut log = Attempts::follow(&world).await;
     world.contacts(0..50, 0).await;
     log.until_ended(50 * 12).await;
-    // Ownership may have moved meanwhile: what was sent twice was recorded once.
+    // Ownership may have moved meanwhile: an event sent twice was recorded once.
     let before = receiver.received().len();
     assert!((600..660).contains(&before), "{before}");
     first.kill().await;

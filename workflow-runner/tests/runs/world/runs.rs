@@ -1,4 +1,4 @@
-//! Runs in a test's world: triggered, read, waited for and called off.
+//! Runs in a test's world: triggering, reading, awaiting and cancelling them.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ impl World {
         id
     }
 
-    /// Triggers a run if the log takes it.
+    /// Triggers a run if the log accepts it.
     pub(crate) async fn try_trigger(&self, workflow: &str) -> Option<RunId> {
         let (id, commit) = self.triggering(workflow, 1, serde_json::json!({}));
         self.log.commit(commit).await.ok().map(|_| id)
     }
 
-    /// Triggers a run, and calls it off and retries it together at once; nothing where it had been
+    /// Triggers a run, and immediately cancels and retries it in one commit; `None` if it had been
     /// begun by then.
     pub(crate) async fn trigger_cancel_and_retry(&self, workflow: &str) -> Option<RunId> {
         let (id, triggering) = self.triggering(workflow, 1, serde_json::json!({}));
@@ -106,7 +106,7 @@ impl World {
         triggered
     }
 
-    /// Adds those from behind `after`; gives back how far it read.
+    /// Adds the runs after `after`; returns how far it read.
     async fn more_runs_of(
         &self,
         workflow: &str,
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Waits until a workflow has so many runs.
+    /// Waits until a workflow has at least `count` runs.
     pub(crate) async fn until_runs(&self, workflow: &str, count: usize) -> Vec<Recorded> {
         let end = tokio::time::Instant::now() + PATIENCE;
         let (mut runs, mut after) = (Vec::new(), 0);
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Calls a run off as the API does.
+    /// Cancels a run like the API does.
     pub(crate) async fn cancel(&self, run: &RunId) {
         loop {
             let events = self.events(run).await;
@@ -176,12 +176,12 @@ impl World {
         }
     }
 
-    /// Waits until the run has ended; gives back its last event.
+    /// Waits until the run has ended; returns its last event.
     pub(crate) async fn ended(&self, run: &RunId) -> Event {
         self.until(run, "the end", is_end).await
     }
 
-    /// Waits until the run's last event is such.
+    /// Waits until the run's last event satisfies `is_it`.
     pub(crate) async fn until(
         &self,
         run: &RunId,
@@ -191,7 +191,7 @@ impl World {
         let stream = self.stream(run);
         let end = tokio::time::Instant::now() + PATIENCE;
         loop {
-            // The log may be away for a moment where a test means it to.
+            // The log may be unavailable briefly in tests that intend it.
             let last = self.log.last(&stream).await.ok().flatten();
             let last = last.map(|last| last.event);
             match last {

@@ -1,4 +1,4 @@
-//! What the pages know of each kind of record.
+//! Descriptions of each kind of record for the pages.
 
 /// The statement that reads one record of a table.
 macro_rules! record_of {
@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::progress::Projection;
 use crate::search;
 
-/// How a field is shown and asked for.
+/// How a field is displayed and entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Look {
@@ -50,7 +50,7 @@ pub(super) struct Field {
     pub(super) label: &'static str,
     pub(super) look: Look,
     pub(super) required: bool,
-    /// What other systems call it in their exports, in lower case.
+    /// Its names in other systems' exports, in lower case.
     pub(super) aliases: &'static str,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Field {
 pub(super) struct Column {
     pub(super) label: &'static str,
     pub(super) look: Look,
-    /// What `sort` calls it, where the list can be sorted by it.
+    /// Its name in `sort`, if the list can be sorted by it.
     pub(super) sort: Option<&'static str>,
 }
 
@@ -67,9 +67,9 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum States {
     None,
-    /// These, as they stand in the table and as people read them.
+    /// These, as stored in the table and as displayed.
     Known(&'static [(&'static str, &'static str)]),
-    /// Those that there are.
+    /// All existing ones.
     Any,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Kind {
     pub(super) title: &'static str,
     pub(super) one: &'static str,
     pub(super) with_article: &'static str,
-    /// The formats of its export; none where there is no export.
+    /// The formats of its export; empty if there is no export.
     pub(super) formats: &'static [(&'static str, &'static str)],
     pub(super) columns: &'static [Column],
     /// SQL for the cells of these columns.

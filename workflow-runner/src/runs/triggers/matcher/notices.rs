@@ -1,8 +1,8 @@
-//! What tells an organization that an event, or a time of its schedule, did not set a workflow off,
-//! or that nobody can say whether a step waited for an event.
+//! Notifies an organization that an event, or a time of its schedule, did not set a workflow off,
+//! or that it cannot be decided whether a step waited for an event.
 //!
-//! What is told has a name of its own for ever, so that it is told once, however often and by
-//! however many the event is matched.
+//! Each notice has a permanent name of its own, so that it is given once, however often and by
+//! however many processes the event is matched.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -23,15 +23,15 @@ use super::super::cause_counts::{Bound, MAX_HOPS};
 use super::super::workflows::{Listener, Scheduled};
 use super::Matcher;
 
-/// How often a workflow is told of what is not a matter of one cause.
+/// How often a workflow is notified of what does not concern a single cause.
 const EVERY_SECONDS: i64 = 3_600;
-/// Workflows that are known to have been told of a match. The log knows them all: past so many, some
-/// are looked up there again.
+/// Workflows known to have been notified of a failed match. The log knows them all: beyond this
+/// number, some are looked up there again.
 const HELD: usize = 10_000;
-/// What stands for a time of a schedule where an event's type stands.
+/// The event type used for a time of a schedule.
 const SCHEDULE: &str = "schedule";
 
-/// What would have set a workflow off, or let a step go on.
+/// What would have set a workflow off, or let a step continue.
 struct Source<'s> {
     org: &'s OrgId,
     id: EventId,
@@ -75,13 +75,13 @@ struct Reason {
     why: WhyNot,
     limit: Option<u32>,
     error: Option<String>,
-    /// The step that waits, where it is one.
+    /// The waiting step, if it is one.
     waiting: Option<(RunId, StepId)>,
-    /// What else is told once, beside the reason.
+    /// What the notice is unique for, besides the reason.
     of: String,
 }
 
-/// The versions of workflows whose matches were told to have failed in an hour.
+/// The versions of workflows that were notified of failed matches in an hour.
 #[derive(Debug, Default)]
 pub(in crate::runs::triggers) struct MatchNotices {
     hour: i64,
@@ -100,7 +100,7 @@ impl MatchNotices {
 }
 
 impl Matcher {
-    /// Tells that too much has come of an event's cause already; the `nth` time.
+    /// Reports that an event's cause has already led to too much; the `nth` time.
     pub(super) fn bound_met(
         &self,
         by: &Recorded,
@@ -131,8 +131,8 @@ impl Matcher {
         self.not_triggered(&Source::event(by), &listener.workflow, reason)
     }
 
-    /// Tells that a workflow's filter failed for an event, or was too much work; `None` where that
-    /// was told within the hour.
+    /// Reports that a workflow's filter failed for an event, or was too much work; `None` if that
+    /// was reported within the hour.
     pub(super) fn filter_failed(
         &self,
         by: &Recorded,
@@ -161,15 +161,15 @@ impl Matcher {
             .then(|| self.not_triggered(&source, &listener.workflow, reason))
     }
 
-    /// Tells that the organization has as many open runs as it may have; `None` where that was told
-    /// within the hour.
+    /// Reports that the organization has as many open runs as it may have; `None` if that was
+    /// reported within the hour.
     pub(super) fn too_many_open(&self, by: &Recorded, listener: &Listener) -> Option<Commit> {
         let told = &listener.notified.open_runs;
         let of = (&listener.workflow, listener.version);
         self.full(&Source::event(by), of, told)
     }
 
-    /// The same of a time of a schedule.
+    /// The same for a time of a schedule.
     pub(in crate::runs::triggers) fn too_many_open_at(
         &self,
         org: &OrgId,
@@ -198,8 +198,8 @@ impl Matcher {
         is_first(told, source.hour()).then(|| self.not_triggered(source, workflow, reason))
     }
 
-    /// Tells that the match of a step that waits failed for an event, or was too much work; `None`
-    /// where that was told of the workflow within the hour.
+    /// Reports that the match of a waiting step failed for an event, or was too much work; `None`
+    /// if that was reported for the workflow within the hour.
     pub(in crate::runs::triggers) fn match_failed(
         &self,
         by: &Recorded,
@@ -272,12 +272,12 @@ impl Matcher {
     }
 }
 
-/// What is told once an hour of a version of a workflow.
+/// Identifies what is reported once an hour for a version of a workflow.
 fn every_hour(workflow: &WorkflowId, version: u32, hour: i64) -> String {
     format!("{workflow}-{version}-{hour}")
 }
 
-/// Whether nothing was told in this hour.
+/// Whether nothing was reported in this hour.
 fn is_first(told: &AtomicI64, hour: i64) -> bool {
     told.fetch_max(hour, Ordering::Relaxed) < hour
 }
