@@ -18,9 +18,7 @@ impl Report {
 
     /// A rate of ours against another, both per second; the ratios are those of each round.
     pub(crate) fn rate(&mut self, what: &str, pairs: &[(f64, f64)], aim: &str) {
-        let ours = median(pairs.iter().map(|pair| pair.0));
-        let other = median(pairs.iter().map(|pair| pair.1));
-        let ratio = median(pairs.iter().map(|pair| pair.0 / pair.1));
+        let [ours, other, ratio] = medians(pairs.iter().copied());
         let row = [
             format!("{ours:.0}/s"),
             format!("{other:.0}/s"),
@@ -45,15 +43,12 @@ impl Report {
 
     /// A time of ours against another; the ratios are those of each round.
     pub(crate) fn times(&mut self, what: &str, pairs: &[(Duration, Duration)], aim: &str) {
-        let pairs = pairs
-            .iter()
-            .map(|(ours, other)| (ours.as_secs_f64(), other.as_secs_f64()));
-        let ours = median(pairs.clone().map(|pair| pair.0)) * 1000.0;
-        let other = median(pairs.clone().map(|pair| pair.1)) * 1000.0;
-        let ratio = median(pairs.map(|pair| pair.0 / pair.1.max(f64::EPSILON)));
+        let seconds =
+            |(ours, other): &(Duration, Duration)| (ours.as_secs_f64(), other.as_secs_f64());
+        let [ours, other, ratio] = medians(pairs.iter().map(seconds));
         let row = [
-            format!("{ours:.2} ms"),
-            format!("{other:.2} ms"),
+            format!("{:.2} ms", ours * 1000.0),
+            format!("{:.2} ms", other * 1000.0),
             format!("{ratio:.2}"),
         ];
         self.push(what, row, aim);
@@ -61,17 +56,9 @@ impl Report {
 
     /// A time alone and under load.
     pub(crate) fn slower(&mut self, what: &str, pairs: &[(Duration, Duration)], aim: &str) {
-        let pairs: Vec<_> = pairs
-            .iter()
-            .map(|(alone, beside)| (alone.as_secs_f64(), beside.as_secs_f64()))
-            .collect();
-        let alone = median(pairs.iter().map(|pair| pair.0));
-        let beside = median(pairs.iter().map(|pair| pair.1));
-        let ratio = median(
-            pairs
-                .iter()
-                .map(|(alone, beside)| beside / alone.max(f64::EPSILON)),
-        );
+        let seconds =
+            |(alone, beside): &(Duration, Duration)| (beside.as_secs_f64(), alone.as_secs_f64());
+        let [beside, alone, ratio] = medians(pairs.iter().map(seconds));
         let row = [
             format!("{:.2} ms", beside * 1000.0),
             format!("{:.2} ms alone", alone * 1000.0),
@@ -135,6 +122,15 @@ impl Report {
             println!("| {} |", row.join(" | "));
         }
     }
+}
+
+/// The medians of ours, of the other and of their ratios. A ratio is that of one round, whose two
+/// sides met the machine in the same state.
+fn medians(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> [f64; 3] {
+    let ours = median(pairs.clone().map(|pair| pair.0));
+    let other = median(pairs.clone().map(|pair| pair.1));
+    let ratio = median(pairs.map(|(ours, other)| ours / other.max(f64::EPSILON)));
+    [ours, other, ratio]
 }
 
 /// The median.

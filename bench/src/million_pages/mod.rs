@@ -120,13 +120,13 @@ impl<'a> Reader<'a> {
     ) {
         let role = ["--first-page", self.org];
         let bare = self.system.spawn_self(&role).await;
+        let bare_request = Arc::new(vec![load::get(&bare::path(list), "none", "")]);
         for page in list.pages() {
+            let request = Arc::new(vec![load::get(&list.page(page), self.key, "")]);
             let mut pairs = Vec::new();
             for _ in 0..sample.rounds {
-                let bare_request = load::get(&bare::path(list), "none", "");
-                let first = asked(bare.addr, bare_request, sample).await;
-                let request = load::get(&list.page(page), self.key, "");
-                let ours = asked(self.addr, request, sample).await;
+                let first = asked(bare.addr, &bare_request, sample).await;
+                let ours = asked(self.addr, &request, sample).await;
                 pairs.push((ours.percentile(percent), first.percentile(percent)));
             }
             let what = format!("{}, page {page}{when}, p{percent}", list.name());
@@ -136,12 +136,11 @@ impl<'a> Reader<'a> {
 }
 
 /// Requests the same page repeatedly, after a short warm-up.
-async fn asked(addr: SocketAddr, request: Vec<u8>, sample: Sample) -> Outcome {
-    let requests = Arc::new(vec![request]);
+async fn asked(addr: SocketAddr, requests: &Arc<Vec<Vec<u8>>>, sample: Sample) -> Outcome {
     let rounds = u32::try_from(sample.rounds).expect("few rounds");
     let time = sample.time / rounds;
     load::run(addr, CONNECTIONS, time / 4, "200", requests.clone()).await;
-    let outcome = load::run(addr, CONNECTIONS, time, "200", requests).await;
+    let outcome = load::run(addr, CONNECTIONS, time, "200", requests.clone()).await;
     assert_eq!(outcome.other, 0, "every page is there");
     outcome
 }
