@@ -92,8 +92,6 @@ async fn find_clients(
         Client from "clients" by "id":
         r#"shown.id AS "id!", name AS "name!", email, phone, company, city,
            is_active AS "is_active!", created_at AS "created_at!""#
-        within "true", total "state = $3", (org.as_str(), "", ""), page
+        within "true", total "state = $3", (org.as_str(), "", ""), page, models
     )
-    .fetch_all(models)
-    .await
 }

@@ -85,20 +85,17 @@ async fn find_leads(
             Lead from "leads" by "id":
             r#"shown.id AS "id!", name AS "name!", phone, email, service, source, status,
                score AS "score!", created_at AS "created_at!""#
-            within "true", total "state = $3", (org, "", status), page
+            within "true", total "state = $3", (org, "", status), page, models
         )
-        .fetch_all(models)
-        .await
     } else {
         find_page!(
             Lead from "leads" by "id":
             r#"shown.id AS "id!", name AS "name!", phone, email, service, source, status,
                score AS "score!", created_at AS "created_at!""#
             within "status_key = lower($3)",
-            known as "lower($3)", total "field = 'status' AND value = lower($3)" in "field_totals",
-            (org, "", status), page
+            known as "lower($3)",
+            total "$2 = '' AND field = 'status' AND value = lower($3)" in "field_totals",
+            (org, "", status), page, models
         )
-        .fetch_all(models)
-        .await
     }
 }

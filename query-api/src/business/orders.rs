@@ -148,19 +148,15 @@ async fn find_orders(
             r#"shown.id AS "id!", order_number AS "order_number!", status AS "status!",
                amount AS "amount!", plan, client_name, client_email, product_name,
                created_at AS "created_at!""#
-            within "true", total "state = $3", (org, "", status), page
+            within "true", total "state = $3", (org, "", status), page, models
         )
-        .fetch_all(models)
-        .await
     } else {
         find_page!(
             Row from "orders" by "id":
             r#"shown.id AS "id!", order_number AS "order_number!", status AS "status!",
                amount AS "amount!", plan, client_name, client_email, product_name,
                created_at AS "created_at!""#
-            within "status = $3", total "state = $3", (org, "", status), page
+            within "status = $3", total "state = $3", (org, "", status), page, models
         )
-        .fetch_all(models)
-        .await
     }
 }

@@ -79,14 +79,14 @@ pub(super) async fn list_deliveries(
 /// Selects a page of deliveries as [`find_page!`] does, by the type of their event or by none.
 macro_rules! select_deliveries {
     (within $within:literal, total $total:literal in $counters:literal,
-     ($org:expr, $webhook:expr, $event_type:expr), $page:expr) => {
+     ($org:expr, $webhook:expr, $event_type:expr), $page:expr, $models:expr) => {
         find_page!(
             Delivery from "deliveries" by "delivery_id":
             r#"shown.delivery_id AS "id!", event_id AS "event_id!", event_type AS "event_type!",
            status AS "status!", next_attempt_at, attempts AS "attempts!: _",
            created_at AS "created_at!""#
             within $within, known as "$3", total $total in $counters,
-            ($org, $webhook, $event_type), $page
+            ($org, $webhook, $event_type), $page, $models
         )
     };
 }
@@ -102,10 +102,8 @@ pub(crate) async fn find_deliveries(
     select_deliveries!(
         within "webhook_id = $2 AND EXISTS (SELECT FROM webhooks WHERE org_id = $1 AND webhook_id = $2)",
         total "parent = $2 AND $3 = ''" in "totals",
-        (org.as_str(), webhook, ""), page
+        (org.as_str(), webhook, ""), page, models
     )
-    .fetch_all(models)
-    .await
 }
 
 /// Returns the number of deliveries in the list, if the endpoint exists.

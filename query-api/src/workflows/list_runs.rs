@@ -74,10 +74,8 @@ impl RunList {
                    trigger_payload AS "trigger_payload!: _", created_at AS "created_at!",
                    started_at, ended_at, error, steps AS "steps!: _""#
                 within "workflow_id = $2", total "($3 = '' OR state = $3)",
-                (org, workflow, state), page
+                (org, workflow, state), page, models
             )
-            .fetch_all(models)
-            .await
         } else {
             find_page!(
                 Run from "runs" by "run_id":
@@ -86,10 +84,8 @@ impl RunList {
                    trigger_payload AS "trigger_payload!: _", created_at AS "created_at!",
                    started_at, ended_at, error, steps AS "steps!: _""#
                 within "workflow_id = $2 AND state = $3", total "($3 = '' OR state = $3)",
-                (org, workflow, state), page
+                (org, workflow, state), page, models
             )
-            .fetch_all(models)
-            .await
         }
     }
 

@@ -72,10 +72,8 @@ async fn of_one(
     select_deliveries!(
         within "webhook_id = $2 AND event_type = $3",
         total "parent = $2 AND state = $3 AND level = 2" in "list_blocks",
-        (org.as_str(), webhook, event_type), page
+        (org.as_str(), webhook, event_type), page, models
     )
-    .fetch_all(models)
-    .await
 }
 
 /// Returns the large blocks of all types that match a pattern. The types that an endpoint has
