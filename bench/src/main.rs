@@ -79,7 +79,7 @@ struct Options {
     /// Records of each kind that are imported, exported and listed.
     #[arg(long, default_value_t = 1_000_000)]
     rows: usize,
-    /// Of the hostile crowd only those who do this; may be given again.
+    /// Only this attack of the hostile crowd; may be given several times.
     #[arg(long, value_name = "ATTACK")]
     attack: Vec<Attack>,
     /// Runs as the hostile crowd that this file describes.
@@ -123,7 +123,7 @@ enum Part {
     Processes,
     /// Pages of lists of a million orders, runs and deliveries (minutes; only when named).
     Pages,
-    /// An ordinary tenant beside strangers and bad neighbours.
+    /// An ordinary tenant among strangers and bad neighbours.
     Hostile,
     /// A million of each kind of record in, and out again (minutes; only when named).
     Million,

@@ -7,47 +7,48 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use faults::{Deed, Options};
 
-/// Hurts a Waypost of its own under load, and checks what clients were told against the log.
+/// Injects faults into a Waypost of its own under load, and compares what clients received with
+/// the log.
 #[derive(Parser)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own on the command line"
 )]
 struct Arguments {
-    /// How long faults go on.
+    /// How long faults are injected, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// What load and faults are chosen by; by the clock unless given.
+    /// Seed that load and faults are derived from; the clock's by default.
     #[arg(long)]
     seed: Option<u64>,
-    /// NATS servers: 1, or 3 that keep three copies.
+    /// Number of NATS servers: 1, or 3 that keep three copies.
     #[arg(long, default_value_t = 1)]
     nats: usize,
-    /// With a file system for each server, so that power can fail; takes root and xfsprogs.
+    /// Give each server a file system, so that power can fail; needs root and xfsprogs.
     #[arg(long)]
     disks: bool,
-    /// With a clock for each service, so that it can jump; takes libfaketime.
+    /// Give each service a clock that can jump; needs libfaketime.
     #[arg(long)]
     clocks: bool,
-    /// With another version's programs from there, to which services are upgraded and back.
+    /// Folder of another version's programs, to which services are upgraded and back.
     #[arg(long, value_name = "FOLDER")]
     other: Option<PathBuf>,
-    /// Without strangers and a hostile tenant beside the load.
+    /// Run without strangers and a hostile tenant.
     #[arg(long)]
     friendly: bool,
-    /// Only this is done; may be given several times.
+    /// Inject only this fault; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<Deed>,
-    /// This is not done; may be given several times.
+    /// Do not inject this fault; may be given several times.
     #[arg(long, value_name = "NAME")]
     without: Vec<Deed>,
-    /// Only in these rounds, by the numbers that run.json has, anything is done.
+    /// Inject faults only in these rounds, numbered as in run.json.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     rounds: Vec<u32>,
-    /// Where something is wrong, runs again and again with ever fewer rounds that still show it.
+    /// If something is wrong, repeat the run with fewer and fewer rounds that still show it.
     #[arg(long)]
     shrink: bool,
-    /// Keeps the run's record and all logs there, whatever comes of it.
+    /// Folder in which the run's record and all logs are kept, whatever the result.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
 }

@@ -61,9 +61,9 @@ def bounds(schema: Any) -> str:
     names = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {}", "minLength": "at least {} characters",
              "maxLength": "at most {} characters", "minItems": "at least {}", "maxItems": "at most {}",
              "default": "default `{}`"}
-    told = [text.format(json.dumps(schema[name]) if name == "default" else schema[name])
+    limits = [text.format(json.dumps(schema[name]) if name == "default" else schema[name])
             for name, text in names.items() if schema.get(name) is not None]
-    return f" ({', '.join(told).replace('at least 1 characters', 'not empty')})" if told else ""
+    return f" ({', '.join(limits).replace('at least 1 characters', 'not empty')})" if limits else ""
 
 
 def fields(root: Any, schema: Any) -> Iterator[str]:
@@ -77,12 +77,12 @@ def fields(root: Any, schema: Any) -> Iterator[str]:
 
 
 def content(root: Any, one: Any) -> str:
-    told = []
+    types = []
     for media, what in one.get("content", {}).items():
         schema = what.get("schema", {})
         shape = kind(root, schema) if schema.get("$ref") or "oneOf" in schema else inline(root, schema)
-        told.append(f"`{media}`" + (f" {shape}" if shape else ""))
-    return ", ".join(told)
+        types.append(f"`{media}`" + (f" {shape}" if shape else ""))
+    return ", ".join(types)
 
 
 def inline(root: Any, schema: Any) -> str:

@@ -27,7 +27,7 @@ A line of the feed:
 
 | Field | |
 |---|---|
-| `position` | Where it stands in the log. Opaque; give it as `after` to continue behind it |
+| `position` | Its place in the log. Opaque; give it as `after` to continue after it |
 | `id` | The event's own id. The same wherever you meet the event, so use it to recognise duplicates |
 | `type`, `version` | What happened, and the version of the form of `data` |
 | `time` | When, in UTC |
@@ -38,7 +38,7 @@ A line of the feed:
 
 A webhook's body is `{"type", "timestamp", "data", "position"}`. The event's id is not in it; its `webhook-id` header is unique per delivery and stays the same over attempts and replays. A pattern ends in `*`: `run.*`.
 
-The JSON Schema of every version of every type stands in `schemas/json`. A published version never changes, see [add an event version](../how-to/add-an-event-version.md). The tables and examples below are written by `scripts/check-reference --write` from `/asyncapi.json` and the recorded samples that every release must still be able to read. `custom.<name>` is what a NOTIFY step writes, with `data` as the workflow gives it.
+The JSON Schema of every version of every type is in `schemas/json`. A published version never changes, see [add an event version](../how-to/add-an-event-version.md). The tables and examples below are written by `scripts/check-reference --write` from `/asyncapi.json` and the recorded samples that every release must still be able to read. `custom.<name>` is what a NOTIFY step writes, with `data` as the workflow gives it.
 """
 
 ORDER = ["workflow", "run", "lead", "client", "order", "company", "deal", "contact", "location",
@@ -59,15 +59,15 @@ def sample(checkout: Path, title: str, shown: set[str]) -> str | None:
 
 
 def shape_of(root: Any, field: Any) -> str:
-    """The type of a field; objects within are told by the examples."""
+    """The type of a field; the examples show objects within it."""
     plain = resolve(root, field)
     choices = plain.get("oneOf") or plain.get("anyOf") or []
     words = [one["const"] for one in choices if "const" in one]
     if words:
         return " \\| ".join(f"`{word}`" for word in words)
-    told = dict.fromkeys(shape_of(root, one) for one in choices)
-    if told:
-        return " or ".join(told)
+    kinds = dict.fromkeys(shape_of(root, one) for one in choices)
+    if kinds:
+        return " or ".join(kinds)
     if plain.get("type") == "array":
         return f"array of {shape_of(root, plain.get('items', {}))}"
     return kind(root, plain)

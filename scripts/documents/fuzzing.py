@@ -1,4 +1,4 @@
-"""What the document cannot say of a valid request, told to schemathesis."""
+"""Rules for valid requests that the document cannot state, for schemathesis."""
 
 import json
 from typing import Any

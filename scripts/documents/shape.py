@@ -34,7 +34,7 @@ class Wrong(Exception):
 
 @dataclass
 class Ids:
-    """Which ids of the text stand for which of the running system."""
+    """The ids of the text, and those of the running system in their place."""
 
     known: dict[str, str] = field(default_factory=dict)
 

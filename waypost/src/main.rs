@@ -87,7 +87,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it works through the whole log while requests are served, and nobody waits for it.
+    /// Whether it reads the whole log while requests are served, and nothing waits for it.
     fn can_wait(&self) -> bool {
         match self {
             Self::Projection(projection) => projection.can_wait(),

@@ -3,7 +3,7 @@
 use clap::Args;
 use service::settings::defaults;
 
-/// How long tokens live, and what the tier `enterprise` may do by itself.
+/// How long tokens live, and the limits of the tier `enterprise`.
 #[derive(Clone, Debug, Args)]
 pub struct PersonSettings {
     /// Lifetime of an access token, in seconds.

@@ -12,11 +12,11 @@ use schemas::OrgId;
 use service::settings::defaults;
 use service::{Full, Share, Shares};
 
-/// How much one upload may bring.
+/// How much one upload may contain.
 #[derive(Clone, Debug, Args)]
 pub struct UploadSettings {
-    /// Most lines of one request, beside a CSV's header row. A line of the answer says where it
-    /// ended.
+    /// Most lines of one request, not counting a CSV's header row. A line of the answer says where
+    /// it ended.
     #[arg(
         id = "upload_lines",
         long,

@@ -28,7 +28,7 @@ pub enum Deed {
     HoldLong,
     /// A service or server is asked to end, and starts again.
     Restart,
-    /// A second instance of a service works beside the first until it is killed.
+    /// A second instance of a service runs next to the first until it is killed.
     Second,
     /// The runner is started with its checkpoints of some time ago.
     OlderCheckpoint,

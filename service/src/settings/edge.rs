@@ -89,8 +89,8 @@ pub struct EdgeSettings {
     /// connection stays usable. With a longer rest the answer says `Connection: close`.
     #[arg(long, env = "WAYPOST_DRAIN_BYTES", default_value_t = 1024 * 1024)]
     pub drain_bytes: u64,
-    /// How long a client may take nothing of an answer that waits for it. One that takes a little
-    /// now and then has five times as long.
+    /// How long a client may read nothing of an answer that is ready. One that reads a little now
+    /// and then has five times as long.
     #[arg(
         id = "unread-seconds",
         long,
@@ -103,8 +103,8 @@ pub struct EdgeSettings {
     /// separated by commas or spaces.
     #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
     pub trusted_proxies: Networks,
-    /// Token that `GET /metrics` asks for (`Authorization: Bearer …`); without one whoever reaches
-    /// this address reads the metrics.
+    /// Token that `GET /metrics` asks for (`Authorization: Bearer …`); without one, anybody who
+    /// reaches this address can read the metrics.
     #[arg(
         id = "metrics-token",
         long,

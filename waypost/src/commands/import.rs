@@ -30,12 +30,12 @@ use super::print;
 use crate::Failure;
 use crate::system::{LogAccess, organization};
 
-/// Import records from a file. The same file again changes nothing; after an interruption it goes on
-/// where it had come to.
+/// Import records from a file. Importing the same file again changes nothing; after an interruption
+/// the same command continues where it stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\", \"dryRun\"?}. While it runs, FILE.import.json
-says how far it has come.
+holds its progress.
 
 Examples:
   waypost import --org ORG contacts contacts.csv
@@ -50,14 +50,14 @@ pub(crate) struct Import {
     kind: Kind,
     /// A `.csv` or `.ndjson` file, also packed as `.gz` or `.zst`; `-` for standard input.
     file: PathBuf,
-    /// Format of the file if its name does not tell; standard input is detected.
+    /// Format of the file if its name does not show it; that of standard input is detected.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// The field of a column that is named otherwise; without a field, the column is left out.
     /// Columns of HubSpot's and Salesforce's exports are known without it.
     #[arg(long = "map", value_name = "COLUMN=FIELD", value_parser = mapping::named)]
     named: Vec<Named>,
-    /// Only look what would be rejected.
+    /// Import nothing, only report what would be rejected.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -67,8 +67,8 @@ pub(crate) struct Import {
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A header row of field names, then one record per row; between commas, semicolons or tabs,
-    /// as the header row tells.
+    /// A header row of field names, then one record per row; separated by commas, semicolons or
+    /// tabs, as in the header row.
     Csv,
     /// One JSON object per line.
     Ndjson,

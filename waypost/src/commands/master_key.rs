@@ -21,13 +21,13 @@ pub(crate) enum MasterKey {
 
 /// Rotate the master key while the system runs.
 ///
-/// Every owner's key is wrapped anew by the new key; afterwards the old one opens nothing of this
-/// system any more, only backups from before. May break off at any instant: run it again.
+/// Wraps every owner's key by the new key. Afterwards the old one opens nothing of this system any
+/// more, only earlier backups. If it is interrupted, run it again.
 ///
-/// A key under `WAYPOST_HOME` is made and replaced by this command. One that is given by
-/// `WAYPOST_MASTER_KEY` needs two runs: the first with the old key there and the new one by
-/// --new-key, after which either works; then the services get the new key; the second, with the
-/// new key there, locks the old one out.
+/// A key under `WAYPOST_HOME` is created and replaced by this command. A key that is given by
+/// `WAYPOST_MASTER_KEY` needs two runs. The first has the old key in that variable and the new one
+/// in --new-key; after it either key works. Then give the services the new key. The second run,
+/// with the new key in the variable, locks the old one out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Prints {\"rotated\", \"finished\", \"oldKey\"?}: how many owners' keys are wrapped by the new key, \

@@ -67,7 +67,7 @@ pub(crate) struct Batch {
     events: usize,
 }
 
-/// A projection, and how it is reached.
+/// A projection, and how to connect to the system.
 #[derive(Debug, clap::Args)]
 pub(crate) struct One {
     /// The projection, as `waypost projection list` names it.
@@ -78,7 +78,7 @@ pub(crate) struct One {
     access: Access,
 }
 
-/// Projections, and how they are reached.
+/// Projections, and how to connect to the system.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
     /// The projections, as `waypost projection list` names them.
@@ -90,13 +90,13 @@ pub(crate) struct Named {
     access: Access,
 }
 
-/// Events that were put aside.
+/// Events that could not be applied.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeadLetters {
-    /// Retry a dead letter, then the events that wait behind it; prints `{id, applied, waiting}`.
+    /// Retry a dead letter, then the events that wait for it; prints `{id, applied, waiting}`.
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     retry: Option<String>,
-    /// Skip a dead letter for good, and apply the events that wait behind it; prints `{id, applied,
+    /// Skip a dead letter for good, and apply the events that wait for it; prints `{id, applied,
     /// waiting}`. Rebuilding and verifying leave it out as well.
     #[arg(long, value_name = "ID")]
     skip: Option<String>,
@@ -113,8 +113,8 @@ impl Access {
 }
 
 impl Projection {
-    /// Whether it works through the whole log, and nobody waits for it: while a rebuild takes over,
-    /// the active projector waits.
+    /// Whether it reads the whole log, and nothing waits for it: while a rebuild takes over, the
+    /// active projector waits.
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self, Self::Verify(_))
     }

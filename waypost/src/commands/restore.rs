@@ -15,9 +15,10 @@ use crate::{Failure, system};
 
 /// Restore a backup into an empty system that is not running.
 ///
-/// The backup is checked whole first. Every event gets the sequence it had, and the log a new
-/// epoch, so that clients with positions from before are told to begin anew. Needs the master key of
-/// the installation that was backed up. Read models are emptied and built again at the next start.
+/// The whole backup is checked first. Every event gets the sequence it had, and the log a new
+/// epoch, so that clients with earlier positions get an error that asks them to start over. Needs
+/// the master key of the installation that was backed up. Read models are emptied and rebuilt at
+/// the next start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Prints {\"events\", \"locations\", \"deliveries\", \"keys\", \"bytes\", \"position\"}; the position is \
