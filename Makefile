@@ -5,11 +5,11 @@ target := $(or $(CARGO_TARGET_DIR),target)
 # Queries are checked against .sqlx while building, never against a database in use.
 export SQLX_OFFLINE ?= true
 
-# Tests mostly wait: for processes, for what arrives, for time to pass.
+# Tests mostly wait: for processes, for messages, for time to pass.
 export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 
 .PHONY: help
-help: ## Say what can be made
+help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' Makefile | expand -t 19
 
 .PHONY: run
@@ -25,7 +25,7 @@ test: ## Run all tests, with servers of their own
 	@exec $(target)/debug/local-servers with --template migrations -- cargo test --workspace --no-fail-fast
 
 .PHONY: pictures
-pictures: ## Take the documentation's pictures of the pages anew (needs Chromium)
+pictures: ## Retake the documentation's pictures of the pages (needs Chromium)
 	@scripts/prepare --with-axe
 	@cargo build --workspace --bins --package waypost-tests --test browser
 	@exec env WAYPOST_PICTURES=$(CURDIR)/docs/pictures $(target)/debug/local-servers with -- cargo test --package waypost-tests --test browser -- pictures
@@ -41,7 +41,7 @@ bench: ## Measure Waypost against the ceilings of this machine (ONLY= names one 
 	@exec $(target)/release/bench $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults
-faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, beside a hostile crowd (not with FRIENDLY=1), on disks that lose power (with DISKS=1, as root), by clocks that jump (with CLOCKS=1), beside the programs of another version (with OTHER=folder), by deeds ONLY= or WITHOUT= some, in ROUNDS= only, and check what is left (RECORD= keeps a record, SHRINK=1 looks for the fewest rounds that show what is wrong)
+faults: ## Inject faults under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, with a hostile crowd (not with FRIENDLY=1), on disks that lose power (with DISKS=1, as root), with clocks that jump (with CLOCKS=1), alongside another version's programs (with OTHER=folder), with deeds ONLY= or WITHOUT= some, in ROUNDS= only, and check what is left (RECORD= keeps a record, SHRINK=1 looks for the fewest rounds that show the fault)
 	@scripts/prepare
 	@cargo build --package faults --package waypost --package command-api --package query-api --package projector --package workflow-runner
 	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1) $(if $(FRIENDLY),--friendly) $(if $(DISKS),--disks) $(if $(CLOCKS),--clocks) $(if $(OTHER),--other $(OTHER)) $(addprefix --only ,$(ONLY)) $(addprefix --without ,$(WITHOUT)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHRINK),--shrink) $(if $(RECORD),--record $(RECORD))
@@ -55,14 +55,14 @@ endif
 	@scripts/containers
 
 .PHONY: lint
-lint: ## Check format, lints and dependencies, as the tests' runner does
+lint: ## Check format, lints and dependencies, as CI does
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets -- --deny warnings
 	@if command -v python3 >/dev/null; then scripts/check-dependencies; \
 	else echo "python3 is not installed: dependencies are not checked this time" >&2; fi
 
 .PHONY: check-docs
-check-docs: ## Run the commands of README, tutorial and how-tos, and hold the reference against the programs
+check-docs: ## Run the commands of README, tutorial and how-tos, and compare the reference with the programs
 ifndef WAYPOST_PROGRAMS
 	@scripts/prepare
 	@cargo build --package waypost --package query-api
@@ -71,7 +71,7 @@ endif
 	@WAYPOST_PROGRAMS=$${WAYPOST_PROGRAMS:-$(target)/debug} scripts/check-reference
 
 .PHONY: sqlx
-sqlx: ## Renew .sqlx, by which queries are checked without a database (PACKAGES="…" for some only)
+sqlx: ## Regenerate .sqlx, used to check queries without a database (PACKAGES="…" for some only)
 	@scripts/prepare
 	@cargo build --quiet --package local-servers
 	@env -u NATS_URL -u DATABASE_URL $(target)/debug/local-servers with -- scripts/describe-queries $(PACKAGES)

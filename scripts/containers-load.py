@@ -1,8 +1,8 @@
-"""A load on Waypost while its containers are killed, and whether all that was acknowledged is there.
+"""Loads Waypost while its containers are killed, and checks that everything acknowledged is there.
 
 Reads the address and a key of scope `admin` from WAYPOST_URL and WAYPOST_KEY. Writes contacts and
-triggers runs, each sent under an Idempotency-Key until it is acknowledged. Told to end (SIGTERM), it
-checks that every one of them is there, once.
+triggers runs, each sent under an Idempotency-Key until it is acknowledged. On SIGTERM, it checks
+that every one of them is there, once.
 """
 
 import csv
@@ -25,7 +25,7 @@ WORKFLOW = {
         {"id": "tell", "type": "NOTIFY", "event": "told"},
     ],
 }
-# Seconds for the read models and the runs to come to rest.
+# Seconds for the read models and the runs to settle.
 REST = 120
 
 over = threading.Event()
@@ -46,7 +46,7 @@ def ask(method: str, path: str, body: object = None, once: str | None = None) ->
 
 
 def until_told(path: str, body: object, once: str) -> dict:
-    """Sends the same again until it is acknowledged."""
+    """Retries a request until it is acknowledged."""
     while True:
         try:
             return json.loads(ask("POST", path, body, once))

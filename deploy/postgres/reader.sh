@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run once, when the database is made: the role of the reads, which cannot write.
+# Run once, when the database is created: adds the role for reads, which cannot write.
 set -euo pipefail
 
 psql --set=ON_ERROR_STOP=1 --quiet --no-psqlrc --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" \

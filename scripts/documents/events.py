@@ -52,7 +52,7 @@ def sample(checkout: Path, title: str, shown: set[str]) -> str | None:
     first = json.loads(path.read_text())["samples"][0]
     if not isinstance(first, dict) or any("sealed" in json.dumps(value).lower() for value in first.values()):
         return None
-    # A sample is what the log holds; some of that is never shown outside.
+    # A sample is as stored in the log; some of that is never exposed.
     if shown and not set(first) <= shown:
         return None
     return json.dumps(first, ensure_ascii=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import schemathesis
 
-# Only a server gives these, each for itself; a precondition is met by what was read alone.
+# Only a server issues these, each its own; only what was read can meet a precondition.
 GIVEN = {
     "query": ("cursor", "after"),
     "headers": ("waypost-min-position", "last-event-id", "if-match", "if-none-match"),
@@ -22,7 +22,7 @@ def as_lines(_context: Any, value: Any) -> bytes:
 
 
 def whole(value: Any) -> Any:
-    """Without the decimals that JSON Schema lets a whole number have: in money they are a mistake."""
+    """Without the decimals that JSON Schema allows in an integer: in money they are a mistake."""
     if isinstance(value, dict):
         return {name: whole(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -41,23 +41,23 @@ def map_case(_context: Any, case: Any) -> Any:
             del given[name]
     fitting(operation_of(case), case.query or {})
     if operation_of(case) == "triggerWorkflow" and case.headers:
-        case.headers.pop("Idempotency-Key", None)  # a key that was used before is 400 here
+        case.headers.pop("Idempotency-Key", None)  # a reused key is 400 here
     if case.media_type == "text/csv" and isinstance(case.body, str) and not case.body.startswith("id"):
-        case.body = "id\r\n" + case.body  # columns that no kind has are refused as a whole
+        case.body = "id\r\n" + case.body  # unknown columns fail the whole file
     if isinstance(case.body, (dict, list)):
-        # What a step makes of an earlier answer is an object where lines are wanted.
+        # A step built from an earlier response has an object where lines are expected.
         is_lines = case.media_type == "application/x-ndjson"
         case.body = '{"id":"1"}' if is_lines else corrected(operation_of(case), whole(case.body))
     return case
 
 
 def fitting(operation: str, query: Any) -> None:
-    """Parameters that go together only, and names of time zones."""
+    """Parameters valid only together, and names of time zones."""
     if operation == "getAnalytics" and query:
         query.update({"from": "2026-01-31", "to": "2026-03-31"})
         query.update({name: "Europe/Berlin" for name in query if name == "timezone"})
     if query.get("format") == "crm":
-        query.pop("updatedSince", None)  # rows without ids say nothing of deletions
+        query.pop("updatedSince", None)  # rows without ids cannot show deletions
 
 
 @schemathesis.hook
@@ -75,7 +75,7 @@ def corrected(operation: str, body: Any) -> Any:
         if body.get(field) is not None:
             body[field] = LATER
     if operation.startswith("put"):
-        body.pop("id", None)  # it is the path's
+        body.pop("id", None)  # it is in the path
     if operation in ("updateLocation", "triggerSos"):
         body.pop("recorded_at", None)  # no more than five minutes ahead
     if operation == "triggerSos" and (body.get("lat") is None) != (body.get("lng") is None):
@@ -95,7 +95,7 @@ def operation_of(case: Any) -> str:
 
 @schemathesis.hook
 def filter_case(_context: Any, case: Any) -> bool:
-    """How the steps of a workflow hang together no schema says, nor which lines are records."""
+    """No schema says how a workflow's steps connect, nor which lines are records."""
     if case.media_type == "application/x-ndjson":
         return isinstance(case.body, (str, bytes)) and not is_wrong(case)
     return is_wrong(case) or operation_of(case) != "putWorkflow"

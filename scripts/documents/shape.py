@@ -1,4 +1,4 @@
-"""Whether what was printed is what a document says, ids, times and numbers aside."""
+"""Compares output with a document, ids, times and numbers aside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-# Numbers that mean something; others are only compared by kind.
+# Numbers whose value matters; others are only compared by kind.
 EXACT = {"status", "version", "workflowVersion", "imported", "rejected", "line", "page", "limit",
          "replayed", "differences", "removed"}
 KINDS = {
@@ -29,12 +29,12 @@ ANY_KIND = re.compile("|".join(f"(?P<{name}>\\b{kind})" for name, kind in KINDS.
 
 
 class Wrong(Exception):
-    """A document that is not true."""
+    """A document that is wrong."""
 
 
 @dataclass
 class Ids:
-    """The ids of the text, and those of the running system in their place."""
+    """The ids of the text, and those of the running system that replace them."""
 
     known: dict[str, str] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ def alike(written: str, given: str, ids: Ids) -> bool:
 
 
 def same(written: Any, given: Any, at: str, ids: Ids) -> None:
-    """Raises where one value is not of the other's shape."""
+    """Raises if one value does not have the other's shape."""
     name = at.rpartition(".")[2]
     if isinstance(written, dict) and isinstance(given, dict):
         if set(written) != set(given):
@@ -114,7 +114,7 @@ def parsed(text: str) -> Any:
 
 
 def hold(written: str, given: str, ids: Ids) -> None:
-    """Raises where what was printed is not what is written."""
+    """Raises if the output is not what is written."""
     whole, actual = parsed(written), parsed(given)
     if isinstance(whole, (dict, list)):
         if actual is None:

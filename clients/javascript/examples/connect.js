@@ -1,4 +1,4 @@
-// A client for the examples, by WAYPOST_URL and WAYPOST_KEY.
+// Client for the examples, from WAYPOST_URL and WAYPOST_KEY.
 import { Waypost } from "@waypost/client";
 
 export async function waypost() {
@@ -7,7 +7,7 @@ export async function waypost() {
     console.error("Set WAYPOST_KEY to an API key; `waypost demo` prints one.");
     process.exit(2);
   }
-  // Node has had WebSocket by itself since version 22.
+  // Node 22 and later have a built-in WebSocket.
   const { WebSocket } = globalThis.WebSocket ? globalThis : await import("ws");
   return new Waypost({ url, key, WebSocket });
 }

@@ -1,4 +1,4 @@
-// Writes all companies into a file, and says how far it is.
+// Writes all companies to a file, and shows the progress.
 //   WAYPOST_URL=… WAYPOST_KEY=… node examples/export.js companies.csv
 import { saveExport } from "@waypost/client/node";
 import { waypost as connect } from "./connect.js";

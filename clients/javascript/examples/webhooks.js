@@ -1,10 +1,10 @@
-// Receives webhooks, believes those that are signed, and answers each delivery once.
+// Receives webhooks, verifies their signatures, and handles each delivery once.
 //   WAYPOST_SECRET=whsec_… PORT=9000 node examples/webhooks.js
 import { createServer } from "node:http";
 import { verifyWebhook } from "@waypost/client";
 
 const { WAYPOST_SECRET: secret = "", PORT: port = "9000" } = process.env;
-/** Deliveries that were done. A real receiver keeps them where its own data is. */
+/** Processed deliveries. A real receiver keeps them with its own data. */
 const done = new Set();
 
 const server = createServer(async (request, response) => {

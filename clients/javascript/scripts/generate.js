@@ -14,7 +14,7 @@ const HEADER = `// Types of requests and answers, made from docs/openapi.json by
 
 `;
 
-/** What clients send. A value that is not known there is a mistake; in an answer it is a newer server. */
+/** What clients send. An unknown value there is a mistake; in an answer it means a newer server. */
 const SENT =
   /(Request|Change|Definition|Step|Record|Registration|SignIn|Verification|Call|Fix|Pause)$/;
 
@@ -45,7 +45,7 @@ function openEnum(schema, { path }) {
 export async function generate() {
   const document = JSON.parse(await readFile(DOCUMENT, "utf8"));
   const { components } = document;
-  // Only the schemas are of use: methods are written by hand, over these types.
+  // Only the schemas are used: methods are written by hand, over these types.
   const types = await openapiTS(
     { ...document, paths: {}, components: { schemas: components.schemas } },
     {

@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 
-/** When a file of a folder was changed last, in milliseconds; nothing where there is none. */
+/** Returns when a file of a folder last changed, in milliseconds; 0 if there is none. */
 function newest(name) {
   const files = existsSync(`${folder}/${name}`) ? readdirSync(`${folder}/${name}`) : [];
   return Math.max(0, ...files.map((file) => statSync(`${folder}/${name}/${file}`).mtimeMs));
 }
 
 function run(command, args) {
-  // npm's own settings of the outer installation would lead the inner one astray.
+  // npm's own settings of the outer installation would mislead the inner one.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^npm_(config_(global|prefix|local_prefix)|package_|lifecycle_)/.test(name),

@@ -1,7 +1,7 @@
 // Builds the client and its tests, and runs them with Node's own runner.
 //
 //   npm test                     all
-//   npm test -- cases document   the files whose names begin so
+//   npm test -- cases document   files with these prefixes
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ for (const project of ["tsconfig.json", "tsconfig.test.json"]) {
 const files = readdirSync(`${folder}/.build`)
   .filter((name) => name.endsWith(".test.js"))
   .filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
-// Node has had WebSocket by itself since version 22.
+// Node 22 and later have a built-in WebSocket.
 const more = Number(process.versions.node.split(".")[0]) < 22 ? ["--experimental-websocket"] : [];
 run([
   ...more,

@@ -1,5 +1,5 @@
-// Bundles a program with React Native's own modules: their Flow types are taken off, and what they
-// have for iOS goes before the rest. Nothing of them is replaced: the native half is native.js.
+// Bundles a program with React Native's own modules: their Flow types are stripped, and their iOS
+// files come before the rest. None of them is replaced: the native half is native.js.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ const flow = {
   },
 };
 
-/** The program as one script, for a scope that has none of Node's own fetch and WebSocket. */
+/** Returns the program as one script, for a scope without Node's own fetch and WebSocket. */
 export async function bundle() {
   const entry = fileURLToPath(new URL("app.js", import.meta.url));
   const result = await build({

@@ -1,11 +1,11 @@
 // The native half of React Native's network, over Node's: what its JavaScript calls, and the events
-// that it hears. It does as iOS does in RCTNetworking, RCTWebSocketModule, RCTBlobManager and
+// it receives. It behaves like iOS in RCTNetworking, RCTWebSocketModule, RCTBlobManager and
 // RCTFileReaderModule.
 import http from "node:http";
 import { randomUUID } from "node:crypto";
 import WebSocket from "ws";
 
-/** The native modules, by name; `emit` tells an event to the JavaScript side. */
+/** Returns the native modules, by name; `emit` sends events to JavaScript. */
 export function nativeModules(emit) {
   const blobs = new Map();
   const requests = new Map();
@@ -73,7 +73,7 @@ export function nativeModules(emit) {
         later("websocketFailed", { id, message });
       });
       socket.on("close", (code, reason) => {
-        // A connection that broke is a failure on iOS, with no close of its own.
+        // A broken connection is a failure on iOS, with no close event.
         if (!failed && code === 1006) {
           later("websocketFailed", { id, message: "Socket is not connected" });
         } else if (!failed) {

@@ -1,11 +1,11 @@
 // Runs the body of an async function in a scope that has React Native's globals and none of Node's:
-//   node run.js BODY GIVEN    prints what it gives back as JSON
+//   node run.js BODY GIVEN    prints its result as JSON
 import vm from "node:vm";
 import { bundle } from "./bundle.js";
 import { nativeModules } from "./native.js";
 
 const [body, given] = process.argv.slice(2);
-// Of Hermes and of React Native's other set-up: timers, console, and text coding.
+// From Hermes and React Native's other set-up: timers, console and text encoding.
 const scope = vm.createContext({
   console,
   setTimeout,

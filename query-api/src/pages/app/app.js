@@ -6,7 +6,7 @@
   const HOLD = 2_000;
   // As often as the smallest tier allows.
   const EVERY = 125_000;
-  // A connection may be dead for minutes before anybody is told: calls for help are asked for, too.
+  // A dead connection may go unnoticed for minutes: calls for help are polled, too.
   const AGAIN = 300_000;
   const state = { session: null, map: null, live: null, circles: [], calls: new Map(), resolved: new Set(), waiting: [], names: new Map() };
   const saved = sessionStorage.getItem(KEEP);
@@ -20,7 +20,7 @@
     }
   }
 
-  /** Asks as the person; what was written last is seen by what is read next. */
+  /** Sends a request as the person; reads see the latest write. */
   async function ask(method, path, body, once) {
     const headers = {};
     if (state.session) headers.Authorization = `Bearer ${state.session.access_token}`;
@@ -56,7 +56,7 @@
     });
   }
 
-  /** A button that does something and says on the page what went wrong. */
+  /** Makes a button do something and show on the page what went wrong. */
   function doing(button, what) {
     button.addEventListener("click", () => attempt(button, find("#app-fault"), what));
     return button;
@@ -162,7 +162,7 @@
     if (type === "sos.triggered" && data.user_id !== state.session.user.id) navigator.vibrate?.([400, 200, 400, 200, 400]);
   }
 
-  /** The calls that are open, now and again. What is heard live may be newer. */
+  /** Polls the open calls. What arrives live may be newer. */
   async function open() {
     clearTimeout(open.next);
     const { session } = state;
@@ -192,7 +192,7 @@
     const calls = [...state.calls.values()];
     state.map.show({ calls });
     document.title = calls.length ? `SOS! ${nameOf(calls[0].user_id)}` : "Your circle · Waypost";
-    // The same again would be read out again.
+    // Redrawn calls would be read out again.
     const told = JSON.stringify(calls.map(({ sos_id, seen, message }) => [sos_id, seen, message]));
     if (showCalls.told !== told) find("#app-calls").replaceChildren(...calls.map(showCall));
     showCalls.told = told;
@@ -267,7 +267,7 @@
     find("#app-no-fixes").hidden = data.length > 0;
   }
 
-  /** Where everybody went within the last hour. Whoever hides or has left is shown no longer. */
+  /** Loads where everybody went in the last hour. Those who hide or left are no longer shown. */
   async function trails() {
     const { data } = await ask("GET", "/location/trails");
     const { persons, trails } = state.map;
@@ -283,7 +283,7 @@
     navigator.geolocation.getCurrentPosition(done, no, { enableHighAccuracy: true, timeout: 20_000, maximumAge: 10_000 });
   });
 
-  /** Sends where one is; what cannot be sent waits for the next time. */
+  /** Sends the position; what cannot be sent waits for the next time. */
   async function share() {
     const { coords, timestamp } = await here();
     const fix = { lat: coords.latitude, lng: coords.longitude, accuracy: coords.accuracy, recorded_at: new Date(timestamp).toISOString() };
@@ -355,7 +355,7 @@
     }, HOLD);
   });
   for (const end of ["pointerup", "pointerleave", "pointercancel"]) sos.addEventListener(end, letGo);
-  // A short press, a key or a screen reader: asked first.
+  // A short press, a key or a screen reader: ask first.
   sos.addEventListener("click", () => {
     if (!state.justHeld) find("#app-sos-ask").showModal();
     state.justHeld = false;

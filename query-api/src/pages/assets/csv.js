@@ -1,9 +1,9 @@
 "use strict";
 
-/** How much of a file is read at a time: little enough that the page stays quick. */
+/** Bytes of a file read at a time: few enough that the page stays responsive. */
 const SLICE = 1024 * 1024;
 
-/** The text of a file piece by piece, each with how many bytes have been read by then. */
+/** Yields the text of a file in pieces, each with the number of bytes read so far. */
 async function* piecesOf(file) {
   const decoder = new TextDecoder(await encodingOf(file));
   for (let at = 0; at < file.size; at += SLICE) {
@@ -13,7 +13,7 @@ async function* piecesOf(file) {
   }
 }
 
-/** UTF-8, unless the beginning is none: then what spreadsheets on Windows write. */
+/** Returns UTF-8 if the start is valid, else what spreadsheets on Windows write. */
 async function encodingOf(file) {
   const bytes = await file.slice(0, SLICE).arrayBuffer();
   try {
@@ -24,14 +24,14 @@ async function encodingOf(file) {
   }
 }
 
-/** The separator of a CSV: whichever its first line has most of. */
+/** Returns the separator used most in a CSV's first line. */
 function separatorOf(text) {
   const line = text.split(/\r?\n/, 1)[0].replace(/"[^"]*"/g, "");
   const counts = [",", ";", "\t"].map((one) => [line.split(one).length, one]);
   return counts.reduce((best, one) => (one[0] > best[0] ? one : best))[1];
 }
 
-/** Cuts text into rows of cells as RFC 4180 has them, whatever pieces it comes in. */
+/** Splits text into rows of cells per RFC 4180, in whatever pieces it arrives. */
 class CsvReader {
   constructor(separator) {
     this.separator = separator;
@@ -41,7 +41,7 @@ class CsvReader {
     this.closing = false;
   }
 
-  /** The rows that are whole by now. */
+  /** Returns the completed rows. */
   take(text, ended = false) {
     const rows = [];
     for (let at = 0; at < text.length; at++) {
@@ -80,7 +80,7 @@ class CsvReader {
   }
 }
 
-/** The rows of a CSV file, the first of them its header, in arrays as they are read. */
+/** Yields the rows of a CSV file, header first, in arrays as they are read. */
 async function* rowsOf(file) {
   let reader = null;
   for await (const { text, read } of piecesOf(file)) {
@@ -89,7 +89,7 @@ async function* rowsOf(file) {
   }
 }
 
-/** The lines of an NDJSON file, in arrays as they are read. */
+/** Yields an NDJSON file's lines, in arrays as it is read. */
 async function* linesOf(file) {
   let rest = "";
   for await (const { text, read } of piecesOf(file)) {
@@ -99,7 +99,7 @@ async function* linesOf(file) {
   }
 }
 
-/** A cell as it stands in a CSV. One that a spreadsheet would run is told apart by a quote. */
+/** Formats a cell for a CSV. One that a spreadsheet would run gets a leading quote. */
 function csvCell(text) {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

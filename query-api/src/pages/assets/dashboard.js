@@ -4,8 +4,8 @@ const find = (selector, within = document) => within.querySelector(selector);
 const all = (selector) => document.querySelectorAll(selector);
 
 /**
- * Sends a command; gives the answer, or throws with the server's own words. A body given as `text`
- * is sent as it is written.
+ * Sends a command; returns the answer, or throws with the server's message. A body given as `text`
+ * is sent unchanged.
  */
 async function send(method, path, body, { signIn = true, headers = {}, text } = {}) {
   const request = { method, credentials: "same-origin", headers: { ...headers } };
@@ -28,7 +28,7 @@ async function send(method, path, body, { signIn = true, headers = {}, text } = 
   return { ...read, position: answer.headers.get("Waypost-Position") };
 }
 
-/** The same page once it shows what was done. */
+/** Opens the page once it shows the change. */
 function showAgain(position, path = location.pathname) {
   const address = new URL(path, location.href);
   if (position) address.searchParams.set("position", position);
@@ -40,7 +40,7 @@ function tell(place, error) {
   place.hidden = !error;
 }
 
-/** Does something once at a time, and says what went wrong. The button keeps its focus meanwhile. */
+/** Runs an action once at a time, and shows its error. The button keeps its focus meanwhile. */
 async function attempt(button, place, doing) {
   if (button.ariaDisabled === "true") return;
   tell(place);
@@ -91,7 +91,7 @@ find("#organization")?.addEventListener("change", ({ target }) => {
   location.assign("/dashboard");
 });
 
-/** What a person has written as JSON. */
+/** Parses JSON written by a person. */
 function read(text) {
   try {
     return JSON.parse(text.trim() || "{}");
@@ -158,7 +158,7 @@ for (const button of all("[data-revoke]")) {
   });
 }
 
-/** Shows a secret once, for whoever is to copy it. */
+/** Shows a secret once, to be copied. */
 function showOnce(dialog, text, { place, button, done }, closed) {
   place.textContent = text;
   button.addEventListener("click", async () => {
@@ -218,7 +218,7 @@ for (const button of all("[data-withdraw]")) {
   }));
 }
 
-/** The page of an invite: its code stands behind the address' `#`, which no server sees. */
+/** The page of an invite: its code is after the address's `#`, which no server sees. */
 const acceptance = find("#invite-accept");
 async function openInvite() {
   const code = location.hash.slice(1);

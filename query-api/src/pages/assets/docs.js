@@ -2,10 +2,10 @@
 
 const byId = (id) => document.getElementById(id);
 
-/** Opens what an address points into. */
+/** Opens the target of the address. */
 function openTarget() {
   const target = location.hash ? byId(decodeURIComponent(location.hash.slice(1))) : null;
-  // All operations stood on one page once; addresses into it lead on to the one that it moved to.
+  // All operations were once on one page; links into it redirect to where they moved.
   if (target?.dataset.moved !== undefined) {
     location.replace(target.querySelector("a").href);
     return;
@@ -15,11 +15,11 @@ function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-/** With the address that a sample is for. */
+/** Inserts this origin into a sample. */
 const here = (code) =>
   code.replace("$WAYPOST", location.origin).replace('WAYPOST + "', `"${location.origin}`);
 
-/** On plain HTTP there is no clipboard: then the text is marked for whoever copies it. */
+/** Copies a sample. Plain HTTP has no clipboard: the text is selected instead. */
 async function copy(button) {
   const shown = button.parentElement.querySelector("pre");
   try {
@@ -48,7 +48,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", () => copy(button));
 }
 
-// A phone shows the page first, and the list of all pages when it is asked for.
+// A phone shows the page first, and the list of all pages on request.
 const contents = document.querySelector("details.contents");
 if (matchMedia("(max-width: 50rem)").matches) contents?.removeAttribute("open");
 contents?.classList.add("folded");
@@ -74,7 +74,7 @@ function requestOf(form) {
   return [asked, { method, headers, body, credentials: "omit" }];
 }
 
-/** The answer as a person reads it. */
+/** Formats the answer for a person. */
 async function written(answer) {
   const lines = [`${answer.status} ${answer.statusText}`];
   for (const [name, value] of answer.headers) lines.push(`${name}: ${value}`);

@@ -58,7 +58,7 @@ function goLive(button) {
   function start() {
     const address = new URL("/dashboard/api/v1/events", location.href);
     if (types) address.searchParams.set("types", types);
-    // From the last one that is shown, so that nothing is missed between.
+    // Starts after the last event shown, so that none is missed.
     if (last) address.searchParams.set("after", decodeURIComponent(last));
     source = new EventSource(address);
     source.onopen = () => { state.textContent ||= "Live: new events appear by themselves."; };

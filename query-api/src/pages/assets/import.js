@@ -1,9 +1,9 @@
 "use strict";
 
-/** Lines that go in one request, and how much text at most. */
+/** The most lines and the most text in one request. */
 const CHUNK_LINES = 2000;
 const CHUNK_TEXT = 2 * 1024 * 1024;
-/** How often a request is sent again, and what is kept of what went wrong. */
+/** The most attempts at one request, and how many errors are shown and kept. */
 const TRIES = 6;
 const FAULTS_SHOWN = 10;
 const REJECTS_KEPT = 100_000;
@@ -15,14 +15,14 @@ const plain = (text) => text.toLowerCase().replace(/[_\s]+/g, " ").trim();
 const squeezed = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
 const count = (number) => number.toLocaleString("en");
 
-/** The field that a column's name speaks for; "" where none does. */
+/** Returns the field that a column's name suggests; "" if none. */
 function guess(column, options, taken) {
   const fits = (option) => {
     const names = [option.value, option.label, ...(option.dataset.aliases || "").split("|")];
     return option.value && !taken.has(option.value) &&
       names.some((name) => plain(name) === plain(column) || squeezed(name) === squeezed(column));
   };
-  // Its own names first: an alias of one field may be the name of another.
+  // Names before aliases: an alias of one field may be another's name.
   const own = options.find((option) => option.value && !taken.has(option.value) && squeezed(option.value) === squeezed(column));
   return (own || options.find(fits))?.value || "";
 }
@@ -78,7 +78,7 @@ async function showMapping(file) {
   find("#import-units").value = cells.some((cell) => /[.,]\d{1,2}$/.test(cell.trim())) ? "major" : "minor";
 }
 
-/** Says what is odd about the mapping, before anything is sent. */
+/** Shows problems of the mapping before anything is sent. */
 function warn() {
   const used = choice.isCsv ? choice.selects.map((select) => select.value).filter(Boolean) : [];
   const twice = used.find((name, at) => used.indexOf(name) !== at);
@@ -99,7 +99,7 @@ function warn() {
 
 const flags = { true: true, yes: true, "1": true, active: true, false: false, no: false, "0": false, inactive: false };
 
-/** A time or a day as Waypost takes it; other systems write a space, or no zone. */
+/** Formats a time or a day for Waypost; other systems write a space, or no zone. */
 function asTime(text, day) {
   const parts = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d+)?)?)?\s*(Z|[+-]\d{2}:?\d{2})?$/.exec(text);
   if (!parts) throw new Error("must be a time such as 2024-05-02T09:15:00Z or a day such as 2024-05-02");
@@ -107,13 +107,13 @@ function asTime(text, day) {
   return day ? date : `${date}T${time}${seconds}${zone.replace(/^([+-]\d{2})(\d{2})$/, "$1:$2")}`;
 }
 
-/** How many decimals amounts of a currency have. */
+/** Returns the number of decimals of a currency. */
 function decimalsOf(currency) {
   const known = find("#import-units").dataset.decimals.split(" ").map((one) => one.split(":"));
   return Number(known.find(([code]) => code === currency.trim().toUpperCase())?.[1] ?? 2);
 }
 
-/** A cell as the API takes it; throws why it cannot be. */
+/** Converts a cell for the API, or throws the reason. */
 function ofCell(cell, look, units, decimals) {
   const text = cell.trim();
   switch (look) {
@@ -150,7 +150,7 @@ function whole(text) {
   return number;
 }
 
-/** A row as a line for the API; throws what is wrong, with the field's name. */
+/** Converts a row to an API line; throws the error, with the field's name. */
 function lineOf(row, columns, units) {
   if (!choice.isCsv) {
     try {
@@ -184,7 +184,7 @@ function lineOf(row, columns, units) {
   return JSON.stringify(record);
 }
 
-/** What has become of the file so far, and how that is told. */
+/** Counts and shows the results of an import so far. */
 class Tally {
   constructor(isDry) {
     Object.assign(this, { isDry, rows: 0, created: 0, updated: 0, unchanged: 0, fine: 0, rejected: 0 });
@@ -206,7 +206,7 @@ class Tally {
     const status = ended
       ? `${ended} ${count(this.rows)} rows in ${seconds.toFixed(1)} s.`
       : `${count(this.rows)} rows, ${count(Math.round(rate))} a second, about ${Math.ceil(left)} s left.`;
-    // What is read aloud changes once a second, not with every piece.
+    // Text read aloud changes once a second, not with every piece.
     if (ended || performance.now() - (this.told || 0) > 1000) {
       find("#import-status").textContent = status;
       this.told = performance.now();
@@ -234,7 +234,7 @@ class Tally {
   }
 }
 
-/** Sends lines, again and again where that helps: the same lines under the same key are taken once. */
+/** Sends lines, with retries where they help: the same lines under the same key are accepted once. */
 async function sendLines(kind, lines, key) {
   for (let tried = 1; ; tried++) {
     let pause = Math.min(500 * 2 ** tried, 10_000);
@@ -262,7 +262,7 @@ async function sendLines(kind, lines, key) {
   }
 }
 
-/** Reads the file through, and sends its lines unless it is only checked. */
+/** Reads the whole file, and sends its lines unless it is only checked. */
 async function runImport(isDry) {
   const { kind } = importing.dataset;
   const run = crypto.randomUUID?.() || `${Date.now()}-${Math.random().toString(36).slice(2)}`;
@@ -284,7 +284,7 @@ async function runImport(isDry) {
       if (status) tally[status] += 1;
       else tally.reject(number, row, error);
     }
-    // A stop of the server is its last answer: what follows was not written.
+    // If the server stops, its last answer says why: no more was written.
     if (answers.length < chunk.length) {
       for (const { number, row } of chunk.slice(answers.length)) tally.reject(number, row, "not written: the import was stopped");
       throw new Error(answers.at(-1)?.error || "The answer broke off.");
@@ -318,7 +318,7 @@ async function runImport(isDry) {
       if (choice.stopped) break;
       read = piece.read;
       tally.show(read, "");
-      // The page gets its turn between two pieces.
+      // Lets the page respond between two pieces.
       await new Promise((done) => setTimeout(done));
     }
     await flush();
@@ -330,7 +330,7 @@ async function runImport(isDry) {
   return tally;
 }
 
-/** The rejected rows as a file: their own columns, and why. */
+/** Offers rejected rows as a file: own columns and reason. */
 function offerRejects(tally) {
   const link = find("#import-rejects");
   link.hidden = !tally?.rejects.length;

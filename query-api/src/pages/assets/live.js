@@ -1,6 +1,6 @@
 "use strict";
 
-/** Follows channels of a socket, and goes on after a break where it stopped. */
+/** Follows channels of a socket, and resumes after a break where it stopped. */
 class LiveChannels {
   constructor(path, channels, { token, heard, state }) {
     Object.assign(this, { path, channels, token, heard, state, tries: 0, positions: new Map() });
@@ -38,13 +38,13 @@ class LiveChannels {
         this.say({ type: "subscribe", id: channel, channel, after: this.positions.get(channel) });
       }
     }
-    // What happens before a channel is followed is heard by nobody.
+    // Events before a channel is subscribed are not received.
     if (type === "subscribed" && this.awaited.delete(id) && !this.awaited.size) this.state("live");
     if (frame.position) this.positions.set(id, frame.position);
     if (type === "snapshot") this.heard(id, undefined, frame.data);
     if (type === "event") this.heard(id, frame.event);
     if (type === "reset") this.positions.delete(id);
-    // A place in the log that is no more: from now on, then.
+    // The position is gone from the log: start from now.
     if (type === "error" && id && this.positions.delete(id)) {
       this.awaited.add(id);
       this.say({ type: "subscribe", id, channel: id });

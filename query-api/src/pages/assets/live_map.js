@@ -2,9 +2,9 @@
 
 // The organization's circles, as they move.
 {
-  // How often it is asked who may be seen at all: whoever hides or leaves is shown no longer.
+  // How often to ask who may be seen at all: people who hide or leave are no longer shown.
   const AGAIN = 60_000;
-  // Persons whom one answer tells of at most; who is not among so many may be there all the same.
+  // The most persons in one answer; if it is full, those missing from it may still be there.
   const TOLD = 1_000;
   const map = new WaypostMap(find("#map"));
   const title = document.title;
@@ -22,7 +22,7 @@
   map.fit();
 
   function fixed(fix) {
-    // In one circle, those of the others are not shown.
+    // For one circle, members of others are not shown.
     if (circle && !members.has(fix.user_id)) return;
     const known = map.persons.get(fix.user_id);
     map.follow(fix.user_id, [fix]);
@@ -44,7 +44,7 @@
     find("[data-near]", line).hidden = true;
   }
 
-  /** What was before this page, and who may be seen by now. */
+  /** Loads what happened before, and who may be seen now. */
   async function before() {
     const answer = await fetch(`/dashboard/map/now${circle ? `?circle=${encodeURIComponent(circle)}` : ""}`, {
       credentials: "same-origin", signal: AbortSignal.timeout(20_000),
@@ -72,7 +72,7 @@
     follow.next = setTimeout(follow, AGAIN);
   }
 
-  /** The calls that are open. One that is heard live may be newer than what was read. */
+  /** Merges in the open calls. A live one may be newer than what was read. */
   function took(open) {
     const known = new Set(open.map(({ sos_id }) => sos_id));
     for (const [id, one] of calls) if (one.read && !known.has(id)) calls.delete(id);
@@ -116,7 +116,7 @@
   function showCalls() {
     const open = [...calls.values()].map((one) => ({ ...one, name: one.name ?? nameOf(one.user_id) }));
     map.show({ calls: open });
-    // The same again would be read out again.
+    // Redrawn calls would be read out again.
     const told = JSON.stringify(open.map(({ sos_id, seen, message }) => [sos_id, seen, message]));
     if (showCalls.told !== told) {
       const held = document.activeElement.closest("[data-call]")?.dataset.call;
@@ -152,7 +152,7 @@
     return box;
   }
 
-  /** A button that answers for the organization: the whole circle is told. */
+  /** Makes the organization's answer button: the whole circle is notified. */
   function answer(one, what, word) {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "small", textContent: word });
     button.append(Object.assign(document.createElement("span"), { className: "hidden", textContent: ` the SOS of ${one.name}` }));
@@ -172,7 +172,7 @@
     while (arrivals.children.length > 50) arrivals.lastElementChild.remove();
   }
 
-  /** Somebody who has joined since the page was loaded. */
+  /** Adds a member who joined since the page loaded. */
   function joined(id, name) {
     const line = Object.assign(document.createElement("li"), { className: "" });
     Object.assign(line.dataset, { member: id, name });

@@ -1,22 +1,22 @@
 "use strict";
 
-/** How long a trail is. */
+/** Duration of a trail. */
 const HOUR = 3_600_000;
 
-/** Within how many pixels persons stand on one point. */
+/** Pixels within which persons share one point. */
 const ONE_POINT = 18;
 
 /** How far a coast that crosses the edge of the world reaches beyond it, in worlds. */
 const OVERHANG = 0.1;
 /** From this radius on, in pixels, a circle has room for names. */
 const WIDE = 48;
-/** The sides of a shape that its name may stand on, in the order in which they are tried. */
+/** The sides of a shape for its name, in the order in which they are tried. */
 const ABOVE = [[0, -1], [0, 1], [1, 0], [-1, 0]];
 const BELOW = [[0, 1], [0, -1], [1, 0], [-1, 0]];
 
 /**
  * A map on a canvas: the world's outlines, and on them places, trails and persons. It is moved by
- * finger, mouse, wheel and keys. What it shows stands in a list beside it too.
+ * finger, mouse, wheel and keys. What it shows is also in a list next to it.
  */
 class WaypostMap {
   constructor(canvas) {
@@ -51,8 +51,8 @@ class WaypostMap {
   }
 
   /**
-   * The points of a line, as shares of the world's width and height. A line that leaves the world on
-   * one side and comes back on the other goes on beyond the edge instead, except along the poles.
+   * Returns the points of a line, as fractions of the world's width and height. A line that leaves
+   * the world on one side and returns on the other continues beyond its edge, except along poles.
    */
   static line(deltas) {
     const points = [];
@@ -75,7 +75,7 @@ class WaypostMap {
     return [(lng + 180) / 360, y];
   }
 
-  /** How many pixels the world is wide. */
+  /** The width of the world in pixels. */
   get scale() {
     return 256 * 2 ** this.zoom;
   }
@@ -92,7 +92,7 @@ class WaypostMap {
     this.draw();
   }
 
-  /** Zooms by so many steps; what lies at a point of the canvas stays there. */
+  /** Zooms by a number of steps; what is at `at` on the canvas stays there. */
   zoomBy(steps, at) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const [dx, dy] = at ? [at[0] - width / 2, at[1] - height / 2] : [0, 0];
@@ -103,7 +103,7 @@ class WaypostMap {
     this.draw();
   }
 
-  /** Joins fixes to a trail: each time once, none older than an hour, thinned where there are many. */
+  /** Adds fixes to a trail: one per time, none older than an hour, thinned where there are many. */
   follow(id, fixes) {
     const since = Date.now() - HOUR;
     const byTime = new Map([...(this.trails.get(id) ?? []), ...fixes].map((one) => [Date.parse(one.recorded_at), one]));
@@ -112,7 +112,7 @@ class WaypostMap {
     this.trails.set(id, kept.map((time) => byTime.get(time)));
   }
 
-  /** Moves to where all of these are: `[lat, lng]` each. */
+  /** Moves to fit all these points: `[lat, lng]` each. */
   fit(points = this.everything()) {
     if (!points.length) return;
     const [xs, ys] = [0, 1].map((axis) => points.map((point) => WaypostMap.project(...point)[axis]));
@@ -175,7 +175,7 @@ class WaypostMap {
     this.zoomBy(Math.log2(apart(now) / apart(before)), middle);
   }
 
-  /** Draws once for all that changes within a frame. */
+  /** Draws once for all changes within a frame. */
   draw() {
     this.drawing ??= requestAnimationFrame(() => {
       this.drawing = undefined;
@@ -206,13 +206,13 @@ class WaypostMap {
     this.paintLabels();
   }
 
-  /** Where a point of the world lies on the canvas. */
+  /** Maps a point of the world to the canvas. */
   at([x, y], turn = 0) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     return [(x + turn - this.center[0]) * this.scale + width / 2, (y - this.center[1]) * this.scale + height / 2];
   }
 
-  /** The same for a coordinate, on the turn of the world that is nearest. */
+  /** Does the same for a coordinate, on the nearest turn of the world. */
   spot({ lat, lng }) {
     const [x, y] = WaypostMap.project(lat, lng);
     return this.at([x, y], Math.round(this.center[0] - x));
@@ -246,7 +246,7 @@ class WaypostMap {
     context.stroke();
   }
 
-  /** Over the outlines, which are too coarse for a city: where a tile is missing they show. */
+  /** Paints over the outlines, too coarse for a city: they show where a tile is missing. */
   paintTiles(ratio) {
     if (!this.tiles) return;
     this.context.save();
@@ -255,7 +255,7 @@ class WaypostMap {
     this.context.restore();
   }
 
-  /** How many pixels so many metres are at a latitude. */
+  /** Converts metres to pixels at a latitude. */
   pixels(metres, lat) {
     return metres / (40_075_017 * Math.cos(lat * Math.PI / 180)) * this.scale;
   }
@@ -287,7 +287,7 @@ class WaypostMap {
     context.globalAlpha = 1;
   }
 
-  /** Everybody on the map with whether they call for help: who calls comes last, and is seen. */
+  /** Returns everybody on the map and whether they call for help: callers last, to be seen. */
   marks() {
     const inNeed = new Set(this.calls.map((call) => call.user_id));
     const marks = [...this.persons].map(([id, fix]) => ({ fix: { ...fix, user_id: id }, sos: inNeed.has(id) }));
@@ -296,7 +296,7 @@ class WaypostMap {
     return marks.sort((one, other) => one.sos - other.sos);
   }
 
-  /** Lists who stands at a point of the canvas, those who call for help first. */
+  /** Lists persons at a point of the canvas, those who call for help first. */
   pick([x, y]) {
     const isHere = ({ fix }) => {
       const [left, top] = this.spot(fix);
@@ -327,7 +327,7 @@ class WaypostMap {
     for (const group of groups.values()) this.paintGroup(group);
   }
 
-  /** One person, or as many as stand on one point with their number. */
+  /** Paints one person, or several at one point with their number. */
   paintGroup({ fix, sos, x, y, names }) {
     const { context } = this;
     const color = this.color(sos ? "bad" : "accent");
@@ -350,8 +350,8 @@ class WaypostMap {
   }
 
   /**
-   * Names give way to shapes, to who calls for help, and to names before them. One that has no room
-   * is left out until there is: it stands in the list too.
+   * Names give way to shapes, to callers for help, and to earlier names. A name without room is
+   * left out until there is some: it is in the list too.
    */
   paintLabels() {
     const { context } = this;
@@ -379,7 +379,7 @@ class WaypostMap {
 
 const meet = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 
-/** Whether a box lies upon the line of a wide circle, neither within it nor beside it. */
+/** Returns whether a box lies on the line of a wide circle, not inside or outside it. */
 function crosses([left, top, right, bottom], { x, y, radius }) {
   const within = (value, low, high) => Math.min(Math.max(value, low), high);
   const nearest = Math.hypot(within(x, left, right) - x, within(y, top, bottom) - y);
@@ -387,7 +387,7 @@ function crosses([left, top, right, bottom], { x, y, radius }) {
   return nearest < radius && farthest > radius;
 }
 
-/** Where a name may stand beside its shape, the best place first: `[left, top, right, bottom]`. */
+/** Returns the places for a name next to its shape, best first: `[left, top, right, bottom]`. */
 function places({ x, y, radius, sides }, width) {
   const [half, height] = [width / 2 + 2, 17];
   const at = (dx, dy) => [x + dx - half, y + dy - height / 2, x + dx + half, y + dy + height / 2];

@@ -3,7 +3,7 @@
 /** The edit form of a record, its deletion, and exports with progress. */
 const recordForm = find("#record-form");
 
-/** An amount of so many decimals in minor units, without floats. */
+/** Converts an amount with `decimals` to minor units, no floats. */
 function minorUnits(text, decimals) {
   const parts = /^(-?)(\d{1,13})(?:\.(\d+))?$/.exec(text.replace(/[,\s]/g, ""));
   if (!parts || (parts[3] || "").length > decimals) return null;
@@ -11,14 +11,14 @@ function minorUnits(text, decimals) {
   return parts[1] ? 0 - amount : amount;
 }
 
-/** How many decimals the amounts of the form's currency have. */
+/** Returns the number of decimals of the form's currency. */
 function decimalsOf(input) {
   const currency = recordForm.elements.namedItem("currency")?.value.trim().toUpperCase();
   const known = input.dataset.decimals.split(" ").map((one) => one.split(":"));
   return Number(known.find(([code]) => code === currency)?.[1] ?? 2);
 }
 
-/** A value as the API takes it; throws what is wrong with it. */
+/** Converts a value for the API, or throws what is wrong. */
 function asJson(text, input) {
   const { look } = input.dataset;
   if (text.trim() === "") return null;
@@ -44,7 +44,7 @@ function place(record, name, value) {
   else record[outer] = value;
 }
 
-/** Says at a field what is wrong with it, or that nothing is. */
+/** Shows at a field what is wrong with it, if anything. */
 function tellAt(input, message) {
   const fault = find(`#${CSS.escape(input.id)}-fault`) || find("#id-fault");
   fault.textContent = message || "";
@@ -53,7 +53,7 @@ function tellAt(input, message) {
   else input.removeAttribute("aria-invalid");
 }
 
-/** The record as the form has it; null where a field is wrong, which is said there. */
+/** Returns the form's record; null if a field is wrong, which is shown there. */
 function readForm() {
   const record = {};
   let first = null;
@@ -73,7 +73,7 @@ function readForm() {
   return first ? null : record;
 }
 
-/** Says an error of the server at the field that it names, or else below the form. */
+/** Shows a server error at the field that it names, or else below the form. */
 function tellWhere(error) {
   const [, name, reason] = /^([A-Za-z.]+): (.*)$/s.exec(error.message) || [];
   const input = name === "id" ? find("#record-id") : name && recordForm.elements.namedItem(name);
@@ -82,7 +82,7 @@ function tellWhere(error) {
   input.focus();
 }
 
-/** Changes the record as the page shows it; the server refuses where it is another one by now. */
+/** Changes the record that the page shows; the server refuses if it has changed since. */
 async function change(method, record) {
   const { kind, id, etag } = recordForm.dataset;
   const path = `/dashboard/api/v1/records/${kind}/${encodeURIComponent(id)}`;
@@ -124,7 +124,7 @@ find("#delete-now")?.addEventListener("click", ({ target }) =>
 
 find(".search select")?.addEventListener("change", ({ target }) => target.form.requestSubmit());
 
-/** Up to this size a file is gathered here while its progress is told; beyond, the browser saves it. */
+/** Up to this size a file is buffered here and its progress shown; beyond, the browser saves it. */
 const GATHERED = 512 * 1024 * 1024;
 
 async function exportWithProgress(link, told) {

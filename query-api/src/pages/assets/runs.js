@@ -1,6 +1,6 @@
 "use strict";
 
-/** One run: cancelled or retried. The buttons may be drawn anew while the run is watched. */
+/** One run: cancel or retry. The buttons may be redrawn while the run is watched. */
 const shownRun = find("#run");
 shownRun?.addEventListener("click", ({ target }) => {
   const button = target.closest("[data-do]");
@@ -12,7 +12,7 @@ shownRun?.addEventListener("click", ({ target }) => {
   });
 });
 
-/** All runs that match the filter: first how many, then one after the other, as long as nobody stops. */
+/** All runs that match the filter: first how many, then a few at a time, until somebody stops. */
 const allRuns = find("#all-runs");
 const WORDS = { cancel: ["Cancel", "cancelled"], retry: ["Retry", "retried"] };
 const AT_ONCE = 4;
@@ -88,7 +88,7 @@ async function work(queue, action, told, tellMore) {
       told.done += 1;
       told.last = position;
     } catch (error) {
-      // A run that has gone on in the meantime stays as it is; whatever else goes wrong ends the work.
+      // A run that has moved on in the meantime stays as it is; any other error ends the work.
       if (error.status !== 409) told.error = error;
       told.left += 1;
     }

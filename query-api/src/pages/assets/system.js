@@ -1,13 +1,13 @@
 "use strict";
 
-/** What an operator of the installation asks for, and how far it has come. */
+/** Operations requested by an installation's operator, and their progress. */
 const OPERATIONS = "/dashboard/system/operations";
 const sure = find("#operation-sure");
 const fault = find("#operation-fault");
 
 const letters = (count) => (count === "1" ? "1 dead letter" : `${count} dead letters`);
 
-/** What is said before: rebuilding is much, skipping cannot be undone, and all are many. */
+/** Returns the confirmation: a rebuild is much work, a skip is final, and all are many. */
 function words({ ask, projection, letter, count }) {
   const of = letter ? `the dead letter ${projection}:${letter}` : `${letters(count)} of ${projection}`;
   if (ask === "rebuild") {
@@ -26,7 +26,7 @@ async function ask({ ask: kind, projection, letter, count, upTo }) {
   await command("POST", OPERATIONS, body);
 }
 
-/** Whether it was done or refused, the page shows how things stand then. */
+/** Whether done or refused, the page then shows the current state. */
 async function command(...sent) {
   try {
     await send(...sent);
@@ -60,13 +60,13 @@ document.addEventListener("click", ({ target }) => {
   });
   const part = button.closest("[data-live]").dataset.live;
   sure.onclose = () => {
-    // The browser gives focus back to the button, unless the page was drawn anew meanwhile.
+    // The browser returns focus to the button, unless the page was redrawn meanwhile.
     if (!button.isConnected) keepFocus(find(`[data-live="${part}"]`), button);
   };
   sure.showModal();
 });
 
-/** The page as the server draws it now; what has changed is put in place of what was. */
+/** Reads the page as the server renders it now, and replaces what has changed. */
 async function readAgain() {
   const answer = await fetch(location.pathname, { credentials: "same-origin" });
   if (!answer.ok || answer.redirected) return;
@@ -80,7 +80,7 @@ async function readAgain() {
   }
 }
 
-/** Whoever reads or has focus there loses neither; focus on what is gone goes to the heading. */
+/** Keeps open details, scrolling and focus; focus on what is gone goes to the heading. */
 function replace(old, fresh) {
   for (const { dataset } of old.querySelectorAll("details[open]")) {
     find(`details[data-told="${dataset.told}"]`, fresh)?.setAttribute("open", "");
@@ -97,13 +97,13 @@ function keepFocus(within, held) {
   (same(within, held) ?? find("h2", within)).focus({ preventScroll: true });
 }
 
-/** What stands for the same in a newer part of the page. */
+/** Finds the same element in a newer part of the page. */
 function same(within, { tagName, dataset }) {
   const wanted = JSON.stringify(dataset);
   return [...within.querySelectorAll(tagName)].find((one) => JSON.stringify(one.dataset) === wanted);
 }
 
-/** While something is under way, and somebody looks. */
+/** Only while work is open and the page is visible. */
 setInterval(() => {
   if (document.hidden || !find("[data-open]")) return;
   readAgain().catch(() => {});

@@ -1,17 +1,17 @@
 "use strict";
 
 /**
- * The tiles of a map, from a server that the operator has named. Only what is seen is asked for, a
- * few at a time and from the middle outwards; what is on its way and no longer seen is given up.
+ * The tiles of a map, from a server that the operator has named. Only visible tiles are requested,
+ * a few at a time and from the middle outwards; those that go out of view are cancelled.
  */
 class MapTiles {
-  /** From this zoom on: above it, the outlines of the world say as much. */
+  /** Smallest zoom with tiles: below, the world's outlines show as much. */
   static FROM = 4.5;
-  /** The most detailed tiles that servers have as a rule. */
+  /** The most detailed zoom that servers usually have. */
   static DEEPEST = 19;
   static AT_ONCE = 6;
   static KEPT = 300;
-  /** After how long a tile that failed is asked for again. */
+  /** The delay before a failed tile is requested again. */
   static AGAIN = 60_000;
 
   constructor(template, arrived) {
@@ -24,10 +24,10 @@ class MapTiles {
     this.keys = new Set();
   }
 
-  /** Draws what is there, and asks for what is not. */
+  /** Draws loaded tiles, and requests missing ones. */
   paint(map, context, ratio) {
     if (map.zoom < MapTiles.FROM) return this.want([]);
-    // On a fine screen the tiles of the next zoom at half their size.
+    // High-density screens use the next zoom's tiles at half size.
     const zoom = Math.min(MapTiles.DEEPEST, Math.round(map.zoom + Math.log2(ratio)));
     const across = 2 ** zoom;
     const { clientWidth: width, clientHeight: height } = map.canvas;
@@ -45,7 +45,7 @@ class MapTiles {
     this.want(wanted.sort((one, other) => one.off - other.off));
   }
 
-  /** Where a tile lies, on whole pixels of the screen: neighbours meet without a gap. */
+  /** Returns a tile's box in whole screen pixels: neighbours meet without a gap. */
   box(map, x, y, across, ratio) {
     const whole = (value) => Math.round(value * ratio) / ratio;
     const [left, top] = map.at([x / across, y / across]).map(whole);
@@ -53,7 +53,7 @@ class MapTiles {
     return [left, top, right - left, bottom - top];
   }
 
-  /** The tile itself, or as long as it is not there the part of a coarser one, or finer ones. */
+  /** Paints the tile itself, or until it is loaded the part of a coarser one, or finer ones. */
   paintOne(context, tile, [left, top, width, height]) {
     if (this.ready(tile)) return context.drawImage(this.ready(tile), left, top, width, height);
     for (let up = 1; up <= Math.min(5, tile.zoom); up++) {
@@ -71,7 +71,7 @@ class MapTiles {
     }
   }
 
-  /** The tile, or a coarser one where the server has it not. */
+  /** Returns the tile, or a coarser one if it has failed. */
   instead(tile) {
     let asked = tile;
     while (this.tiles.get(MapTiles.key(asked))?.state === "failed" && asked.zoom > tile.zoom - 3) {
@@ -112,7 +112,7 @@ class MapTiles {
 
   load(key, { zoom, x, y }) {
     const image = new Image();
-    // Tile servers want to know for whom; that page's address is none of their business.
+    // Tile servers want to know the site; the page's address is none of their business.
     image.referrerPolicy = "origin";
     image.decoding = "async";
     const known = { image, state: "loading", at: Date.now() };
@@ -140,7 +140,7 @@ class MapTiles {
     if (known) known.image.src = "";
   }
 
-  /** Forgets the oldest, but nothing that is seen. */
+  /** Drops the oldest tiles, but no visible ones. */
   drop() {
     for (const key of this.tiles.keys()) {
       if (this.tiles.size <= MapTiles.KEPT) return;

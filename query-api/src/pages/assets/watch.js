@@ -1,8 +1,8 @@
 "use strict";
 
 /**
- * A run that is watched: every event of it on the socket has the page read again as the server
- * draws it, and what has changed is put in place of what was.
+ * Watches a run: after each of its events on the socket, the page is read again as the server
+ * renders it, and changed parts are replaced.
  */
 const watched = find("#run");
 const watching = find("#watching");
@@ -35,7 +35,7 @@ function watch() {
   });
 }
 
-/** Reads the page once it shows this position; what comes meanwhile is read with the next. */
+/** Reads the page once it shows this position; a call meanwhile leads to one more read. */
 async function readAgain(position = "") {
   wanted = position;
   if (reading) return;
@@ -48,7 +48,7 @@ async function readAgain(position = "") {
       const answer = await fetch(address, { credentials: "same-origin" });
       if (answer.ok && !answer.redirected) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch {
-      // The socket says when there is a connection again, and then the page is read anew.
+      // The page is read again when the socket is connected again.
     }
     await new Promise((resolve) => setTimeout(resolve, 150));
   }
@@ -67,7 +67,7 @@ function put(page) {
   watched.toggleAttribute("data-over", page.querySelector("#run").hasAttribute("data-over"));
 }
 
-/** Puts a part in place of another; what was open stays open, and the focus stays where it was. */
+/** Replaces one part with another; what was open stays open, and the focus stays in place. */
 function exchange(old, fresh) {
   const open = [...old.querySelectorAll("details")].map((part) => part.open);
   const parts = [...fresh.querySelectorAll("details")];
@@ -83,7 +83,7 @@ function exchange(old, fresh) {
   if (held) (focused < 0 ? fresh : fresh.querySelectorAll(reachable)[focused] ?? fresh.querySelector(reachable))?.focus();
 }
 
-/** How long what has not ended takes so far. */
+/** Updates elapsed times of unfinished work. */
 setInterval(() => {
   for (const part of all("[data-since]")) {
     const seconds = Math.max(0, Math.round((Date.now() - Date.parse(part.dataset.since)) / 1000));

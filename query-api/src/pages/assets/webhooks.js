@@ -5,7 +5,7 @@ const hookForm = find("#webhook-form");
 const hookShown = find("#webhook");
 const hookPath = hookShown && `${HOOKS}/${encodeURIComponent(hookShown.dataset.id)}`;
 
-/** The secret once; the page anew when it is closed. */
+/** Shows the secret once; closing reloads the page. */
 function showSecret({ secret, position }, next) {
   const shown = { place: find("#secret-text"), button: find("#copy-secret"), done: find("#secret-copied") };
   showOnce(find("#secret-made"), secret, shown, () => showAgain(position, next));
@@ -31,7 +31,7 @@ hookForm?.addEventListener("submit", (event) => {
   });
 });
 
-/** Does something without asking; the page's notice says what went wrong. */
+/** Acts without asking; the page's notice shows what went wrong. */
 function onClick(id, doing) {
   find(id)?.addEventListener("click", ({ currentTarget }) =>
     attempt(currentTarget, find("#notice"), doing));
@@ -53,7 +53,7 @@ for (const button of all("[data-replay]")) {
   }));
 }
 
-/** Asks before it does what cannot be undone, or is much. */
+/** Asks before an action that is irreversible or large. */
 function sure(id, title, text, word, doing) {
   find(id)?.addEventListener("click", () => {
     const dialog = find("#webhook-sure");

@@ -1,8 +1,8 @@
 "use strict";
 
 /**
- * Where things stand in a JSON text: the place of each value by its path, such as `steps[2].url`.
- * Throws with the place of the first thing that is not JSON.
+ * Returns the offset of each value in a JSON text by its path, such as `steps[2].url`.
+ * Throws with the offset of the first thing that is not JSON.
  */
 function placesIn(text) {
   const places = new Map();
@@ -65,14 +65,14 @@ function placesIn(text) {
   return places;
 }
 
-/** The place that an error names, or that of the nearest thing around it. */
+/** Returns the offset an error names, or that of the nearest parent. */
 function placeOf(message, places) {
   let path = /^([^:]+?): /.exec(message)?.[1] ?? "";
   while (path && !places.has(path)) path = path.replace(/(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/, "");
   return places.get(path) ?? 0;
 }
 
-/** Puts the cursor at a place of a text, in sight. */
+/** Moves the cursor to an offset and into view. */
 function pointAt(area, at) {
   const line = area.value.slice(0, at).split("\n").length;
   const end = area.value.indexOf("\n", at);
@@ -86,8 +86,8 @@ const definition = find("#definition");
 const area = find("#document");
 
 /**
- * Saves a definition as it is written, so that no number and no order changes on the way. The
- * server refuses where another one stands than `expected` says, and that is told in these words.
+ * Saves a definition as written, so that no number and no order changes on the way. The server
+ * refuses if its version does not match `expected`; the error is then `refused`.
  */
 async function save(id, text, expected, refused) {
   const path = `/dashboard/api/v1/workflows/${encodeURIComponent(id)}`;
