@@ -1,4 +1,4 @@
-"""What the system can be asked over HTTP while it runs."""
+"""The system's HTTP interface while it runs."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ class Control:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def serve(self) -> None:
-        """Answers from now on, and says where on stdout."""
+        """Serves from now on, and prints its address on stdout."""
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         print(json.dumps(self.info()), flush=True)
 
     def close(self) -> None:
-        """Stops answering."""
+        """Stops serving."""
         self._server.server_close()
 
     def info(self) -> dict[str, Any]:
-        """Where everything is."""
+        """The addresses."""
         return {"control": self.url, "url": self.waypost.url}
 
     def organization(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """An organization and a key that works already."""
+        """Creates an organization and a key that works already."""
         name = asked.pop("name", "Test & Söhne")
         org_id = self.waypost.run(["org", "create", "--name", name])["orgId"]
         return {"orgId": org_id, **self.key({"orgId": org_id, **asked})}
 
     def key(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A key of an organization."""
+        """Creates a key of an organization."""
         made = self._make_key(asked, asked.get("rateLimit", NO_LIMIT))
         # Keys become known in their order: a later one shows that this one is, and spares it a
         # request that would count.
@@ -68,7 +68,7 @@ class Control:
         return made
 
     def account(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A person's account, of a tier that no test uses up unless one is named."""
+        """Creates a person's account, of a tier that no test exhausts unless one is named."""
         email = asked.get("email") or f"{secrets.token_hex(8)}@example.com"
         body = {"name": asked.get("name", "Grace Hopper"), "email": email, "password": PASSWORD}
         if "phone" in asked:
@@ -101,7 +101,7 @@ class Control:
         return [sent for sent in map(json.loads, lines) if sent["phone"] == phone]
 
     def _known(self, key: str) -> bool:
-        # 403 or 404 to a known key, 401 to another.
+        # 403 or 404 for a known key, 401 for another.
         request = urllib.request.Request(
             f"{self.waypost.url}/api/v1/runs/nothing", headers={"Authorization": f"Bearer {key}"})
         try:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, body: Any) -> None:
         payload = b"" if body is None else json.dumps(body).encode()
         self.send_response(status)
-        # Tests in a browser ask from a page of another origin.
+        # Tests in a browser send requests from a page of another origin.
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Access-Control-Allow-Headers", "*")
         self.send_header("Content-Type", "application/json")

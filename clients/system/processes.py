@@ -1,4 +1,4 @@
-"""The processes that a client's test may hurt: Waypost and NATS."""
+"""The processes that a client's test may kill: Waypost and NATS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 PATIENCE_S = 60.0
 PAUSE_S = 0.02
-# Durations nobody wants to wait for, and limits that many tests from one address would meet.
+# Durations too long to wait for, and limits that many tests from one address would reach.
 SETTINGS = {
     "WAYPOST_ALLOW_PRIVATE_TARGETS": "1",
     "WAYPOST_DEMO": "false",
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def until(ready: Callable[[], bool], what: str) -> None:
-    """Waits for a condition; raises if it does not come true in time."""
+    """Waits for a condition; raises if it is not met in time."""
     end = time.monotonic() + PATIENCE_S
     while not ready():
         if time.monotonic() > end:
@@ -40,7 +40,7 @@ def until(ready: Callable[[], bool], what: str) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens at now."""
+    """A port that is free now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -82,7 +82,7 @@ class Waypost:
         self._end(signal.SIGTERM)
 
     def run(self, arguments: list[str], given: str = "") -> Any:
-        """Runs the operator's command line; the JSON object that it prints."""
+        """Runs the operator's command line; returns the JSON object that it prints."""
         done = subprocess.run(
             [str(self.program), *arguments],
             env=self.environment, input=given, capture_output=True, text=True, check=False,
@@ -114,7 +114,7 @@ class Waypost:
 
 
 class Nats:
-    """The private NATS server: `local-servers with` starts it once and does not watch over it."""
+    """The private NATS server: `local-servers with` starts it once and does not monitor it."""
 
     def __init__(self, home: Path) -> None:
         self._config = home / "nats" / "nats.conf"
@@ -136,7 +136,7 @@ class Nats:
             self._running = False
 
     def start(self) -> None:
-        """Brings it back on the same port and data."""
+        """Restarts it on the same port and data."""
         if self._running:
             return
         with (self._config.parent / "nats.log").open("ab") as log:
@@ -148,17 +148,17 @@ class Nats:
         self._running = True
 
     def hold(self) -> None:
-        """Holds it still (SIGSTOP): connections stay open and nothing answers."""
+        """Pauses it (SIGSTOP): connections stay open and nothing answers."""
         if self._running:
             os.kill(self._pid, signal.SIGSTOP)
 
     def release(self) -> None:
-        """Lets it go on (SIGCONT)."""
+        """Resumes it (SIGCONT)."""
         if self._running:
             os.kill(self._pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Ends the one that was started here; the first is local-servers' to end."""
+        """Ends the server started here; local-servers ends the first one."""
         if self._running and self._ours is not None:
             self._ours.send_signal(signal.SIGCONT)
             self._ours.terminate()

@@ -1,5 +1,5 @@
-// What goes along with a request, over a transport that plays answers. Never run so far, see
-// README.md; which request each method makes is held by check.
+// What is sent with a request, over a transport that plays responses. Never run so far, see
+// README.md; check verifies the request that each method makes.
 import 'package:http/http.dart' as http;
 import 'package:http/testing.dart';
 import 'package:test/test.dart';

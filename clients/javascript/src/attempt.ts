@@ -1,12 +1,12 @@
 import { ConnectionFailedError, TimedOutError, WaypostError } from "./errors.js";
 import { type AbortSignalLike, abortReason, platform } from "./platform.js";
 
-/** One try of a request: it ends with its answer, its time, or the caller's signal. */
+/** One attempt of a request: it ends with its response, timeout, or the caller's signal. */
 export class Attempt {
   readonly #controller = new platform.AbortController();
   readonly #caller: AbortSignalLike | undefined;
   #ms: number;
-  /** Whether somebody goes on reading after the call was answered, and ends it. */
+  /** Whether a reader continues after the call returned, and ends the attempt. */
   kept = false;
   #timer: unknown;
   #stop: ((error: unknown) => void) | undefined;
@@ -16,7 +16,7 @@ export class Attempt {
     this.#ms = ms;
     this.#caller = caller;
     this.#stopped = new Promise((_, reject) => (this.#stop = reject));
-    // Nobody may be waiting when it ends.
+    // Possibly nobody waits when it ends.
     this.#stopped.catch(() => undefined);
     caller?.addEventListener("abort", this.#abort);
     if (caller?.aborted) {
@@ -25,28 +25,28 @@ export class Attempt {
     this.alive();
   }
 
-  /** Ends the request where the platform can. */
+  /** Aborts the request if the platform can. */
   get signal(): AbortSignalLike {
     return this.#controller.signal;
   }
 
-  /** Begins to wait for something to come, which has the whole time for it. */
+  /** Starts to wait for data, which may take the whole timeout. */
   alive(): void {
     platform.clearTimeout(this.#timer);
     this.#timer = platform.setTimeout(() => this.#fail(new TimedOutError(this.#late())), this.#ms);
   }
 
-  /** Stops waiting: it is the reader's turn, who may take any time. */
+  /** Stops the timer: the reader may take any time. */
   rest(): void {
     platform.clearTimeout(this.#timer);
   }
 
-  /** Changes how long is waited from now on. */
+  /** Changes the timeout from now on. */
   set patienceMs(ms: number) {
     this.#ms = ms;
   }
 
-  /** What comes over the network, given up when the attempt ends first. Not every `fetch` heeds its signal. */
+  /** Awaits network data, and gives up when the attempt ends first. Not every `fetch` heeds its signal. */
   async net<T>(promise: Promise<T>): Promise<T> {
     try {
       return await Promise.race([promise, this.#stopped]);
@@ -59,7 +59,7 @@ export class Attempt {
     }
   }
 
-  /** Lets go of timer and signal. */
+  /** Releases timer and signal. */
   end(): void {
     this.rest();
     this.#caller?.removeEventListener("abort", this.#abort);

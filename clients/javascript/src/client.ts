@@ -21,8 +21,8 @@ import type * as types from "./types.js";
 /**
  * A client of Waypost, for an API key (`key`), for a person (`token`), or for nobody.
  *
- * It keeps the newest position that its commands were answered with, so that its own reads see
- * what it wrote. It has no connections or timers of its own that would have to be closed.
+ * It keeps the newest position that its commands returned, so that its own reads see what it
+ * wrote. It has no connections or timers of its own that would have to be closed.
  */
 export class Waypost {
   readonly workflows: Workflows;
@@ -57,7 +57,7 @@ export class Waypost {
   readonly webhooks: Webhooks;
   /** Everything that happened, except people's positions. */
   readonly events: Feed;
-  /** The positions of those who are in the organization's circles. */
+  /** The positions of people in the organization's circles. */
   readonly locations: Feed;
   readonly organizationCircles: OrganizationCircles;
   readonly auth: Auth;
@@ -96,12 +96,12 @@ export class Waypost {
     this.sos = new Sos(http);
   }
 
-  /** The newest position that this client's commands were answered with: what its reads wait for. */
+  /** The newest position that this client's commands returned, which its reads wait for. */
   get position(): string | undefined {
     return this.#http.positions.wanted("log");
   }
 
-  /** Another client with the same settings, for whoever holds this token; for nobody without one. */
+  /** Returns a client with the same settings for this token, or for nobody without one. */
   as(token?: TokenSource): Waypost {
     return new Waypost({ ...this.#options, key: undefined, token });
   }
@@ -111,12 +111,12 @@ export class Waypost {
     return new Socket(this.#http.settings, this.#http.credential, options);
   }
 
-  /** A queue of fixes, which it keeps while there is no connection. */
+  /** Opens a queue that keeps fixes while there is no connection. */
   async locationQueue(options: QueueOptions): Promise<LocationQueue> {
     return LocationQueue.open(this.#http, options);
   }
 
-  /** Whether Waypost is ready to serve, and what of it is not. */
+  /** Returns whether Waypost is ready, and what is not. */
   async readiness(options?: RequestOptions): Promise<types.Readiness> {
     try {
       const call = { operation: operations.isReady, options: { maxRetries: 0, ...options } };

@@ -6,27 +6,27 @@ import type { Frame } from "./subscription.js";
 
 /** How a connection ended. */
 export interface Ended {
-  /** The close code; 1006 where it broke. */
+  /** The close code; 1006 if it broke. */
   code: number;
   reason: string;
-  /** Whether this side hung up. */
+  /** Whether this side closed it. */
   ours: boolean;
-  /** Whether the server had let it in. */
+  /** Whether the server had accepted it. */
   wasReady: boolean;
-  /** The token that it began with or was renewed to. */
+  /** The token that it started with or renewed to. */
   token: string | undefined;
-  /** What kept it from beginning, such as a sign-in that was refused. */
+  /** Why it could not start, such as a rejected sign-in. */
   error?: unknown;
 }
 
-/** Who is told what happens on a connection. */
+/** Receives what happens on a connection. */
 export interface Listener {
   ready(): void;
   frame(frame: Frame): void;
   report(error: unknown): void;
 }
 
-/** How long it may take until the server lets it in. */
+/** How long the server may take to accept it. */
 const READY_MS = 15_000;
 const RENEW_AGAIN_MS = 10_000;
 const BROKEN = 1006;
@@ -62,7 +62,7 @@ export class Connection {
     void this.#open();
   }
 
-  /** Whether the server has let it in. */
+  /** Whether the server has accepted it. */
   get isReady(): boolean {
     return this.#ready;
   }
@@ -72,21 +72,21 @@ export class Connection {
     try {
       this.#socket?.send(frame);
     } catch (error) {
-      // Closing already: what is missing is asked for on the next connection.
+      // Already closing: what is missing is requested on the next connection.
       this.#finish(BROKEN, String(error));
     }
   }
 
-  /** Hangs up. */
+  /** Closes it. */
   end(): void {
     this.#ours = true;
     this.#finish(1000, "");
   }
 
-  /** Asks the server for a sign of life; without one in time it counts as broken. */
+  /** Probes the server; without a reply in time the connection counts as broken. */
   check(patienceMs: number): void {
     if (this.#ready && this.#token !== undefined) {
-      // Nothing else is answered without a price: the same token once more, and `ready` comes.
+      // Sends the same token again, which `ready` answers; any other frame has a cost.
       this.send(JSON.stringify({ type: "auth", token: this.#token }));
       this.#expect(patienceMs);
     }
@@ -114,7 +114,7 @@ export class Connection {
     this.#socket = socket;
     socket.onopen = () => this.send(JSON.stringify({ type: "auth", token: this.#token ?? "" }));
     socket.onmessage = ({ data }: { data: unknown }) => this.#hear(data);
-    // Some platforms tell of an error without closing.
+    // Some platforms report an error without closing.
     socket.onerror = () => platform.setTimeout(() => this.#finish(BROKEN, ""), 0);
     socket.onclose = ({ code, reason }: { code?: number; reason?: string }) =>
       this.#finish(code ?? BROKEN, reason ?? "");
@@ -139,13 +139,13 @@ export class Connection {
     }
   }
 
-  /** Gives the connection up unless something comes within that time. */
+  /** Gives the connection up unless something arrives within that time. */
   #expect(ms: number): void {
     platform.clearTimeout(this.#watch);
     this.#watch = platform.setTimeout(() => this.#finish(BROKEN, "the server is silent"), ms);
   }
 
-  /** Something came: asks again only after some silence. */
+  /** Something arrived: probes again only after some silence. */
   #expectLater(): void {
     platform.clearTimeout(this.#watch);
     const { pingMs = 25_000, pongMs = 10_000 } = this.#options;
@@ -157,7 +157,7 @@ export class Connection {
     platform.clearTimeout(this.#renewal);
     if (renewAt !== undefined) {
       const inMs = Math.max(0, renewAt - this.#settings.clock.now());
-      // Timers of more than 24 days end at once.
+      // Timers of more than 24 days fire at once.
       this.#renewal = platform.setTimeout(() => void this.#renew(), Math.min(inMs, 2 ** 31 - 1));
     }
   }
@@ -185,7 +185,7 @@ export class Connection {
     platform.clearTimeout(this.#renewal);
     const socket = this.#socket;
     if (socket) {
-      // What still comes of it is nobody's any more. An error without a listener ends a Node process.
+      // Later events are ignored. An error without a listener ends a Node process.
       socket.onopen = socket.onmessage = socket.onclose = null;
       socket.onerror = () => undefined;
       hangUp(socket);

@@ -1,17 +1,17 @@
 import { type Clock, platform } from "./platform.js";
 
-/** An access token, or the session that a sign-in answered with, which also says how long it holds. */
+/** An access token, or the session that a sign-in returned, which also has its lifetime. */
 export type Token = string | { access_token: string; expires_in?: number };
 
-/** A token, or where to get one: asked when first needed, and again when the current one has expired. */
+/** A token, or a function that returns one, called when first needed and again after expiry. */
 export type TokenSource = Token | (() => Token | Promise<Token>);
 
-/** When a token is replaced before its end: a fifth of its life, and at most a minute. */
+/** How long before its expiry a token is replaced: a fifth of its lifetime, at most a minute. */
 const MARGIN_MS = 60_000;
 
-/** Whose requests these are. */
+/** Credential for requests. */
 export class Credential {
-  /** Whether another token can be had when this one has expired. */
+  /** Whether another token can be requested after this one expires. */
   readonly renewable: boolean;
   readonly #source: TokenSource | undefined;
   readonly #clock: Clock;
@@ -29,12 +29,12 @@ export class Credential {
     }
   }
 
-  /** When the token is to be replaced by another, in milliseconds since 1970, where that is known. */
+  /** When to replace the token, in milliseconds since 1970, if known. */
   get renewAt(): number | undefined {
     return this.renewable ? this.#renewAt : undefined;
   }
 
-  /** The present token, or undefined where nobody is signed in. */
+  /** Returns the current token, or undefined if nobody is signed in. */
   async get(): Promise<string | undefined> {
     const ended = this.renewable && (this.#expiresAt ?? Infinity) <= this.#clock.now();
     if (this.#token !== undefined && !ended) {
@@ -43,7 +43,7 @@ export class Credential {
     return this.renewable ? this.renew(this.#token) : undefined;
   }
 
-  /** Another token than `stale`. Callers at the same time share one question. */
+  /** Returns a token other than `stale`. Concurrent callers share one request. */
   async renew(stale: string | undefined): Promise<string> {
     if (this.#token !== undefined && this.#token !== stale) {
       return this.#token;
@@ -73,7 +73,7 @@ export class Credential {
   }
 }
 
-/** How long a JSON Web Token still holds; for ever where it does not say. */
+/** The remaining lifetime of a JSON Web Token; infinite if it does not say. */
 function lifeOf(token: string, now: number): number {
   const payload = token.split(".")[1];
   if (payload === undefined) {

@@ -1,21 +1,21 @@
 import type { HeadersLike } from "./platform.js";
 
-/** What all errors of this client are. */
+/** The base of all errors of this client. */
 export class WaypostError extends Error {
   override readonly name: string = "WaypostError";
 }
 
-/** What was given makes no sense; nothing was sent. */
+/** An argument is invalid; nothing was sent. */
 export class InvalidArgumentError extends WaypostError {
   override readonly name: string = "InvalidArgumentError";
 }
 
-/** No answer came, or not all of it. What was asked may have been done nevertheless. */
+/** No response, or an incomplete one. The server may have carried out the request anyway. */
 export class ConnectionFailedError extends WaypostError {
   override readonly name: string = "ConnectionFailedError";
 }
 
-/** No answer came in time. */
+/** No response in time. */
 export class TimedOutError extends ConnectionFailedError {
   override readonly name: string = "TimedOutError";
 }
@@ -25,29 +25,29 @@ export class UnsupportedError extends WaypostError {
   override readonly name: string = "UnsupportedError";
 }
 
-/** An answer, as an error carries it. */
+/** A response, as an error carries it. */
 export interface Answer {
   status: number;
   body: string;
   headers: HeadersLike;
-  /** When it came, in milliseconds since 1970. */
+  /** When it arrived, in milliseconds since 1970. */
   at: number;
 }
 
-/** An answer that says no. Statuses have classes of their own below; this is what the others are. */
+/** An error response. Common statuses have their own classes below; this one is for the others. */
 export class ApiError extends WaypostError {
   override readonly name: string = "ApiError";
-  /** The status of the answer. */
+  /** The status of the response. */
   readonly status: number;
-  /** The answer's body as it came, which is not always JSON: proxies answer too. */
+  /** The raw response body, which is not always JSON: proxies respond too. */
   readonly body: string;
-  /** Under which the server logged the request, of the header `traceparent`. */
+  /** The id of the request in the server's log, from the header `traceparent`. */
   readonly traceId: string | undefined;
-  /** When to come again at the earliest, in milliseconds from the answer, of `Retry-After`. */
+  /** When to retry at the earliest, in milliseconds from the response, from `Retry-After`. */
   readonly retryAfterMs: number | undefined;
-  /** The position that the answer named, of `Waypost-Position`. */
+  /** The position in the response, from `Waypost-Position`. */
   readonly position: string | undefined;
-  /** The answer's headers. */
+  /** The response headers. */
   readonly headers: HeadersLike;
 
   constructor(answer: Answer, message = messageOf(answer)) {
@@ -66,23 +66,23 @@ export class ApiError extends WaypostError {
 export class BadRequestError extends ApiError {
   override readonly name: string = "BadRequestError";
 }
-/** 401: no key or token came along, or it is not in force. */
+/** 401: the key or token is missing or not in force. */
 export class UnauthorizedError extends ApiError {
   override readonly name: string = "UnauthorizedError";
 }
-/** 403: the caller may not do this; of a key the message names the scope that it lacks. */
+/** 403: the caller may not do this; for a key, the message names the missing scope. */
 export class ForbiddenError extends ApiError {
   override readonly name: string = "ForbiddenError";
 }
-/** 404: there is no such thing for this caller. */
+/** 404: not found, or not visible to this caller. */
 export class NotFoundError extends ApiError {
   override readonly name: string = "NotFoundError";
 }
-/** 409: at odds with what is there already. */
+/** 409: in conflict with what exists already. */
 export class ConflictError extends ApiError {
   override readonly name: string = "ConflictError";
 }
-/** 410: what was named is gone for good, such as a position from before a restore. */
+/** 410: no longer available, such as a position from before a restore. */
 export class GoneError extends ApiError {
   override readonly name: string = "GoneError";
 }
@@ -90,28 +90,28 @@ export class GoneError extends ApiError {
 export class TooLargeError extends ApiError {
   override readonly name: string = "TooLargeError";
 }
-/** 415: the body is of a type that is not taken here. */
+/** 415: the body is of a type that is not accepted. */
 export class UnsupportedTypeError extends ApiError {
   override readonly name: string = "UnsupportedTypeError";
 }
-/** 429: the limit is used up; `retryAfterMs` says until when. */
+/** 429: the limit is exceeded; `retryAfterMs` says for how long. */
 export class RateLimitedError extends ApiError {
   override readonly name: string = "RateLimitedError";
 }
-/** 5xx: something failed inside. */
+/** 5xx: an internal error. */
 export class ServerError extends ApiError {
   override readonly name: string = "ServerError";
 }
-/** 503: something that is needed is away for the moment. */
+/** 503: a dependency is temporarily unavailable. */
 export class UnavailableError extends ApiError {
   override readonly name: string = "UnavailableError";
 }
-/** A success whose body is not what it should be: a proxy's page, mostly. */
+/** A success with an unexpected body: usually a proxy's page. */
 export class BadAnswerError extends ApiError {
   override readonly name: string = "BadAnswerError";
 }
 
-/** A socket ended for good. */
+/** A socket ended permanently. */
 export class SocketClosedError extends WaypostError {
   override readonly name: string = "SocketClosedError";
   /** The close code: 3500 to 3999. */
@@ -131,7 +131,7 @@ export class SubscriptionRefusedError extends WaypostError {
 /** What is wrong with a webhook. */
 export type WebhookFault = "secret" | "header" | "time" | "signature" | "body";
 
-/** A webhook that must not be believed. */
+/** A webhook that must not be trusted. */
 export class InvalidWebhookError extends WaypostError {
   override readonly name: string = "InvalidWebhookError";
   /** What is wrong with it. */
@@ -156,7 +156,7 @@ const BY_STATUS: Record<number, typeof ApiError> = {
   503: UnavailableError,
 };
 
-/** The error that an answer is. */
+/** Returns the error for a response. */
 export function errorOf(answer: Answer): ApiError {
   const { status } = answer;
   const Class = BY_STATUS[status] ?? (status >= 500 ? ServerError : ApiError);
@@ -170,14 +170,14 @@ function messageOf({ status, body }: Answer): string {
       return parsed.error;
     }
   } catch {
-    // Not from Waypost itself: the body says it as it came.
+    // Not from Waypost itself: the body has the raw text.
   }
   return status
     ? `the server answered with status ${status}`
     : "the server answered with a redirect";
 }
 
-/** Milliseconds to wait from `now`, of seconds or a date. */
+/** The milliseconds to wait from `now`, given seconds or a date. */
 function retryAfter(text: string | null, now: number): number | undefined {
   if (text === null) {
     return undefined;

@@ -3,15 +3,15 @@ import type { Call, Http, RequestOptions } from "./http.js";
 import { platform, type ResponseLike } from "./platform.js";
 import { chunksOf } from "./stream.js";
 
-/** How far a file is. */
+/** The progress of an export. */
 export interface Progress {
-  /** Bytes that came. */
+  /** Bytes received. */
   received: number;
-  /** Bytes of the whole, where the server says so. */
+  /** Total bytes, if the server says so. */
   total: number | undefined;
 }
 
-/** What an export takes. */
+/** Options of an export. */
 export interface ExportOptions<Format extends string> extends Pick<
   RequestOptions,
   "signal" | "maxRetries" | "timeoutMs" | "minPosition"
@@ -20,9 +20,9 @@ export interface ExportOptions<Format extends string> extends Pick<
   format?: Format | undefined;
   /** Only what was written or deleted since then (RFC 3339), with a last column `deletedAt`. */
   updatedSince?: string | undefined;
-  /** The `etag` of a file that one has: if nothing changed since, `NotModifiedError` is thrown. */
+  /** The `etag` of a file that you have: if nothing changed since, `NotModifiedError` is thrown. */
   ifNoneMatch?: string | undefined;
-  /** Is told how far it is, after each part. */
+  /** Called with the progress after each chunk. */
   onProgress?: ((progress: Progress) => void) | undefined;
 }
 
@@ -31,22 +31,22 @@ export class NotModifiedError extends ApiError {
   override readonly name: string = "NotModifiedError";
 }
 
-/** A file that is coming. */
+/** A file while it arrives. */
 export interface OpenFile {
-  /** What the server calls it, such as `companies-2026-11-21.csv`. */
+  /** The name from the server, such as `companies-2026-11-21.csv`. */
   filename: string | undefined;
   contentType: string | undefined;
-  /** Bytes of the whole, where the server says so. */
+  /** Total bytes, if the server says so. */
   size: number | undefined;
   etag: string | undefined;
   lastModified: string | undefined;
-  /** Its parts. One that breaks off throws, so that no part is taken for the whole. */
+  /** Its chunks. Throws if the file breaks off, so that no part passes for the whole. */
   chunks: AsyncIterable<Uint8Array>;
 }
 
 /**
- * All records of a kind as one file. Nothing is asked before it is read. `text` and `bytes` begin
- * anew where the connection breaks; whoever walks the parts is told of the break.
+ * All records of a kind as one file. Nothing is requested before it is read. `text` and `bytes`
+ * start over if the connection breaks; iterating over the chunks throws.
  */
 export class Export implements AsyncIterable<Uint8Array> {
   readonly #http: Http;
@@ -60,7 +60,7 @@ export class Export implements AsyncIterable<Uint8Array> {
     this.#onProgress = onProgress;
   }
 
-  /** The whole file. */
+  /** Reads the whole file. */
   async bytes(): Promise<Uint8Array> {
     return this.read(async ({ chunks }) => {
       const parts: Uint8Array[] = [];
@@ -79,13 +79,13 @@ export class Export implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** The whole file as text, of a CSV. */
+  /** Reads the whole file as text, for CSV. */
   async text(): Promise<string> {
     return this.#told(() =>
       this.#http.send(this.#call, async (response, attempt) => {
         attempt.rest();
         if (!response.body) {
-          // Older React Natives can give a text, and no bytes.
+          // Older React Native versions return text, not bytes.
           const text = await attempt.net(response.text());
           this.#onProgress?.({ received: text.length, total: text.length });
           return text;
@@ -101,13 +101,13 @@ export class Export implements AsyncIterable<Uint8Array> {
     );
   }
 
-  /** Its parts as they come. */
+  /** Its chunks as they arrive. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     const { chunks } = await this.open();
     yield* chunks;
   }
 
-  /** Asks for it: what it is called, and its parts. */
+  /** Requests it: its name and its chunks. */
   async open(): Promise<OpenFile> {
     return this.#told(async () => {
       const { response, attempt } = await this.#http.open(this.#call);
@@ -116,7 +116,7 @@ export class Export implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** Reads it with a function of one's own, which is called again, from the beginning, after a break. */
+  /** Reads it with your own function, which is called again, from the beginning, after a break. */
   async read<T>(consume: (file: OpenFile) => Promise<T>): Promise<T> {
     return this.#told(() =>
       this.#http.send(this.#call, (response, attempt) => {
@@ -128,7 +128,7 @@ export class Export implements AsyncIterable<Uint8Array> {
 
   #file(response: ResponseLike, chunks: AsyncIterable<Uint8Array>, end: () => void): OpenFile {
     const header = (name: string): string | undefined => response.headers.get(name) ?? undefined;
-    // The length of what is packed says nothing of the file.
+    // A compressed length says nothing about the file.
     const length = header("content-encoding") ? undefined : header("content-length");
     const size = length === undefined ? undefined : Number(length);
     return {

@@ -8,22 +8,22 @@ import { backoff, passes } from "./retry.js";
 import { linesOf } from "./stream.js";
 import type { Event } from "./types.js";
 
-/** Which events of a feed. */
+/** Selects events of a feed. */
 export interface FeedQuery {
-  /** The position behind which to begin. */
+  /** The position to start after. */
   after?: string | undefined;
   /** Types, such as `lead.created`, or all of a kind, such as `run.*`. All unless given. */
   types?: readonly string[] | undefined;
-  /** Events at most. */
+  /** The maximum of events. */
   limit?: number | undefined;
 }
 
-/** What a feed takes besides. */
+/** Other options of a feed. */
 export type FeedOptions = Pick<RequestOptions, "signal" | "maxRetries">;
 
 /** The longest wait between two connections of a feed. */
 const MOST_MS = 20_000;
-/** Past this silence a followed feed is dead: the server says something every 15 s. */
+/** After this silence a followed feed is dead: the server sends something every 15 s. */
 const SILENCE_MS = 45_000;
 
 /** Everything that happened to the organization, in order. */
@@ -37,7 +37,7 @@ export class Feed {
     this.#operation = operation;
   }
 
-  /** The events up to the present end, from the first one or behind `after`. */
+  /** The events up to the current end, from the first one or after `after`. */
   read(query: FeedQuery = {}, options: FeedOptions = {}): AsyncGenerator<Event, void, undefined> {
     const place = new Place(query);
     const maxRetries = options.maxRetries ?? this.#http.settings.maxRetries;
@@ -49,9 +49,9 @@ export class Feed {
   }
 
   /**
-   * The events from now on, or behind `after`, as they happen. After a break it goes on behind the
-   * last one, for as long as it takes; it ends by `break`, by `signal`, or with an error that no
-   * retry mends.
+   * The events from now on, or after `after`, as they happen. After a disconnect it resumes after
+   * the last one, for as long as it takes; it ends by `break`, by `signal`, or with an error that
+   * no retry can fix.
    */
   follow(query: FeedQuery = {}, options: FeedOptions = {}): AsyncGenerator<Event, void, undefined> {
     if (!this.#http.settings.streaming) {
@@ -73,7 +73,7 @@ export class Feed {
     return {
       operation: this.#operation,
       accept,
-      // Tries are counted here, where it is known what came of each.
+      // Retries are counted here, where the outcome of each is known.
       options: { signal: options.signal, maxRetries: 0 },
     };
   }
@@ -125,7 +125,7 @@ export class Feed {
   }
 }
 
-/** A place in the feed, told without an event. */
+/** A position in the feed, sent without an event. */
 interface Mark {
   position: string;
 }
@@ -135,14 +135,14 @@ type Reader = (
   attempt: Attempt,
 ) => AsyncGenerator<Event | Mark, void, undefined>;
 
-/** How far a reader is. */
+/** A reader's progress. */
 class Place {
   position: string | undefined;
   #told = 0;
 
   constructor(readonly asked: FeedQuery) {}
 
-  /** Whether all was told that was asked for. */
+  /** Whether all requested events were delivered. */
   get full(): boolean {
     return this.#told >= (this.asked.limit ?? Infinity);
   }
@@ -156,7 +156,7 @@ class Place {
     };
   }
 
-  /** Moves on to an event; false where it was told before. */
+  /** Advances to an event; false if it was delivered before. */
   take(told: Event | Mark): boolean {
     const { position } = told;
     if (!("type" in told)) {
@@ -182,7 +182,7 @@ async function* readLines(response: ResponseLike, attempt: Attempt): AsyncGenera
   }
 }
 
-/** Server-sent events. What is no whole event when the stream ends is none. */
+/** Server-sent events. An incomplete event when the stream ends does not count. */
 async function* readFrames(
   response: ResponseLike,
   attempt: Attempt,

@@ -1,35 +1,35 @@
 import type { Call, Http, Query } from "./http.js";
 
-/** A page of a list, and how large the whole is. */
+/** A page of a list, with the list's size. */
 export interface Page<T> {
   data: T[];
-  /** All that match. */
+  /** Total matches. */
   total: number;
   /** This page's number, from 1. */
   page: number;
-  /** Items on a page at most. */
+  /** The maximum items on a page. */
   limit: number;
-  /** Where the next page begins; absent on the last one. */
+  /** The cursor of the next page; absent on the last one. */
   next?: string;
 }
 
-/** Which page of a list. */
+/** Selects a page of a list. */
 export interface PageQuery {
   /** Items on a page, 1 to 100: 20. */
   limit?: number | undefined;
   /** The page's number, from 1. */
   page?: number | undefined;
-  /** Where a page before ended, in place of `page`. */
+  /** The cursor from an earlier page, instead of `page`. */
   cursor?: string | undefined;
 }
 
-/** A page of what is looked for. */
+/** Selects a page of search results. */
 export interface SearchQuery extends PageQuery {
-  /** A part of what it is known by. */
+  /** Part of an identifying field. */
   q?: string | undefined;
 }
 
-/** A list, asked for page by page while it is walked; each page is a request that is retried on its own. */
+/** A list, fetched page by page during iteration; each page is a request that is retried on its own. */
 export class List<T> implements AsyncIterable<T> {
   readonly #page: (query: Query) => Promise<Page<T>>;
   readonly #query: Query;
@@ -60,7 +60,7 @@ export class List<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Its first items as an array, so many at most: lists can be longer than memory. */
+  /** Its first items as an array, at most `limit`: lists can exceed memory. */
   async toArray({ limit }: { limit: number }): Promise<T[]> {
     const items: T[] = [];
     if (limit > 0) {
@@ -82,7 +82,7 @@ export async function readPage<T>(http: Http, call: Call): Promise<Page<T>> {
   return next === undefined ? page : { ...page, next };
 }
 
-/** The cursor of the next page. Only that is read of its address: the server stays the one that was asked. */
+/** The cursor of the next page. The rest of its address is ignored: the server stays the same. */
 function cursorOf(link: string | null): string | undefined {
   for (const part of link?.split(/,(?=\s*<)/) ?? []) {
     const [, address, parameters] = /^\s*<([^>]*)>(.*)$/.exec(part) ?? [];

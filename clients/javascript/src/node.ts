@@ -1,7 +1,7 @@
-// What only Node can do: files.
+// Files, only for Node.
 import type { Export } from "./export.js";
 
-/** What is used of `node:fs/promises`, stated by shape so that no types of Node are needed. */
+/** The used part of `node:fs/promises`, declared here so that Node's types are not needed. */
 interface Files {
   open(
     path: string,
@@ -16,8 +16,8 @@ interface Files {
 }
 
 /**
- * Writes an export into a file, which is there only when it is whole: until then it is called
- * `<path>.part`. It begins anew where the connection breaks. Gives back its size in bytes.
+ * Writes an export to a file, which exists only once it is complete: until then it is called
+ * `<path>.part`. Starts over if the connection breaks. Returns the size in bytes.
  */
 export async function saveExport(file: Export, path: string): Promise<number> {
   const name = "node:fs/promises";

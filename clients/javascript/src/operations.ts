@@ -1,18 +1,18 @@
 import type { Feed } from "./positions.js";
 
-/** An operation of the API. A test holds these against docs/openapi.json. */
+/** An operation of the API. A test compares these with docs/openapi.json. */
 export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   /** Takes an `Idempotency-Key`: done once, however often it is sent. */
   readonly once?: true;
-  /** Takes a position to wait for; which one, by what it reads. */
+  /** Takes a position to wait for, of the feed that it reads. */
   readonly waits?: Feed | "either";
   /** Which feed it writes to, if not to the log. */
   readonly writes?: Feed;
   /** Its 500 is worth a retry. */
   readonly again?: true;
-  /** Goes without a credential. */
+  /** Sent without a credential. */
   readonly open?: true;
 }
 
@@ -51,7 +51,7 @@ const RUN = "/api/v1/runs/{runId}";
 const WEBHOOK = "/api/v1/webhooks/{id}";
 const CIRCLE = "/circles/{id}";
 
-/** All other operations, by the names that the API's document gives them. */
+/** All other operations, by their names in the API's document. */
 export const operations = {
   triggerWorkflow: post(`${WORKFLOW}/trigger`, { again: true }),
   putWorkflow: put(WORKFLOW),

@@ -1,4 +1,4 @@
-// What an organization does with its key: workflows and runs, keys, webhooks, analytics, circles.
+// An organization's resources, with a key: workflows and runs, keys, webhooks, analytics, circles.
 import type { Http, RequestOptions } from "./http.js";
 import { List, type Page, type PageQuery, readPage, type SearchQuery } from "./list.js";
 import { operations } from "./operations.js";
@@ -44,9 +44,9 @@ export class Resource {
   }
 }
 
-/** Definitions of work. */
+/** Workflow definitions. */
 export class Workflows extends Resource {
-  /** Starts a run; answered once it is on disk. */
+  /** Starts a run; returns once it is on disk. */
   async trigger(
     workflowId: string,
     payload?: Record<string, unknown>,
@@ -56,7 +56,7 @@ export class Workflows extends Resource {
     return this.http.json({ operation, path: [workflowId], body: payload, options });
   }
 
-  /** Makes or replaces a workflow. */
+  /** Creates or replaces a workflow. */
   async put(
     workflowId: string,
     definition: WorkflowDefinition,
@@ -66,17 +66,17 @@ export class Workflows extends Resource {
     return this.http.json({ operation, path: [workflowId], body: definition, options });
   }
 
-  /** One, with its steps. */
+  /** One workflow, with its steps. */
   async get(workflowId: string, options?: RequestOptions): Promise<Workflow> {
     return this.http.json({ operation: operations.getWorkflow, path: [workflowId], options });
   }
 
-  /** All of them. */
+  /** All workflows. */
   list(query?: PageQuery, options?: RequestOptions): List<WorkflowSummary> {
     return this.listOf(operations.listWorkflows, [], query, options);
   }
 
-  /** The runs of one. */
+  /** The runs of a workflow. */
   runs(
     workflowId: string,
     query?: PageQuery & { state?: Run["state"] | undefined },
@@ -88,23 +88,23 @@ export class Workflows extends Resource {
 
 /** Runs of workflows. */
 export class Runs extends Resource {
-  /** One, with its steps. */
+  /** One run, with its steps. */
   async get(runId: string, options?: RequestOptions): Promise<Run> {
     return this.http.json({ operation: operations.getRun, path: [runId], options });
   }
 
-  /** Cancels one that has not ended. */
+  /** Cancels a run that has not ended. */
   async cancel(runId: string, options?: RequestOptions): Promise<{ runId: string }> {
     return this.http.json({ operation: operations.cancelRun, path: [runId], options });
   }
 
-  /** Lets one go on that failed or was cancelled; what had succeeded is not done again. */
+  /** Retries a failed or cancelled run; steps that succeeded are not done again. */
   async retry(runId: string, options?: RequestOptions): Promise<{ runId: string }> {
     return this.http.json({ operation: operations.retryRun, path: [runId], options });
   }
 }
 
-/** The business in numbers. */
+/** Business analytics. */
 export class AnalyticsResource extends Resource {
   /** Totals and the revenue of twelve months; with `from` and `to` a series too. */
   async get(query?: AnalyticsQuery, options?: RequestOptions): Promise<Analytics> {
@@ -114,41 +114,41 @@ export class AnalyticsResource extends Resource {
 
 /** API keys. */
 export class Keys extends Resource {
-  /** Makes one, which is shown only now. It can give no more than the key that makes it. */
+  /** Creates a key, shown only now. It can allow no more than the key that creates it. */
   async create(key: KeyRequest, options?: RequestOptions): Promise<NewKey> {
     return this.http.json({ operation: operations.createKey, body: key, options });
   }
 
-  /** All of them, or with `q` those with a part of a name or of an id. */
+  /** All keys, or with `q` those whose name or id contains it. */
   list(query?: SearchQuery, options?: RequestOptions): List<Key> {
     return this.listOf(operations.listKeys, [], query, options);
   }
 
-  /** Ends one; with `given` also those that it gave. */
+  /** Revokes a key; with `given` also those that it created. */
   async revoke(keyId: string, options?: RequestOptions & { given?: boolean }): Promise<void> {
     const query = { given: options?.given };
     return this.http.json({ operation: operations.revokeKey, path: [keyId], query, options });
   }
 }
 
-/** Endpoints that are told of events. */
+/** Endpoints that receive events. */
 export class Webhooks extends Resource {
-  /** Makes one. Its secret is told only here and on rotation. */
+  /** Creates one. Its secret is returned only here and on rotation. */
   async create(webhook: WebhookRequest, options?: RequestOptions): Promise<NewWebhook> {
     return this.http.json({ operation: operations.createWebhook, body: webhook, options });
   }
 
-  /** All of them, or with `q` those with a part of an address, a description or an id. */
+  /** All endpoints, or with `q` those whose address, description or id contains it. */
   list(query?: SearchQuery, options?: RequestOptions): List<Webhook> {
     return this.listOf(operations.listWebhooks, [], query, options);
   }
 
-  /** One of them. */
+  /** One endpoint. */
   async get(id: string, options?: RequestOptions): Promise<Webhook> {
     return this.http.json({ operation: operations.getWebhook, path: [id], options });
   }
 
-  /** Changes what is given: `null` clears, what is absent stays. */
+  /** Updates the given fields: `null` clears one, an absent one stays. */
   async update(
     id: string,
     change: WebhookChange,
@@ -158,26 +158,26 @@ export class Webhooks extends Resource {
     return this.http.json({ operation, path: [id], body: change, options });
   }
 
-  /** Deletes one. */
+  /** Deletes an endpoint. */
   async delete(id: string, options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: operations.deleteWebhook, path: [id], options });
   }
 
   /**
-   * What was sent to it, and what it answered; with `q` only what is of such an event type (a part
-   * of it), or of the event or the delivery with this id.
+   * Its deliveries, with its responses. `q` is part of an event type, or the whole id of an event
+   * or a delivery.
    */
   deliveries(id: string, query?: SearchQuery, options?: RequestOptions): List<Delivery> {
     return this.listOf(operations.listDeliveries, [id], query, options);
   }
 
-  /** Sends again: one delivery, all behind a position, or all that failed. */
+  /** Replays deliveries: one, all after a position, or all that failed. */
   async replay(id: string, which: Replay, options?: RequestOptions): Promise<{ replayed: number }> {
     const operation = operations.replayWebhook;
     return this.http.json({ operation, path: [id], body: which, options });
   }
 
-  /** Gives it a new secret; the old one signs along for a day. */
+  /** Rotates its secret; for a day the old one also signs. */
   async rotateSecret(id: string, options?: RequestOptions): Promise<{ secret: string }> {
     return this.http.json({ operation: operations.rotateWebhookSecret, path: [id], options });
   }
@@ -188,15 +188,15 @@ export class Webhooks extends Resource {
   }
 }
 
-/** Circles of the organization: whoever joins one shows it where they are. */
+/** Circles of the organization: people who join one share their position with it. */
 export class OrganizationCircles extends Resource {
-  /** Makes one. */
+  /** Creates a circle. */
   async create(circle: { name: string }, options?: RequestOptions): Promise<NewCircle> {
     const operation = operations.createCircleOfOrganization;
     return this.http.json({ operation, body: circle, options });
   }
 
-  /** A code by which a person joins it. */
+  /** Creates a code for a person to join it. */
   async invite(id: string, options?: RequestOptions): Promise<{ code: string; expiresAt: string }> {
     const operation = operations.inviteToCircleOfOrganization;
     return this.http.json({ operation, path: [id], options });

@@ -1,4 +1,4 @@
-// What a person does with an access token: account, positions, circles, SOS.
+// A person's resources, with an access token: account, positions, circles, SOS.
 import type { RequestOptions } from "./http.js";
 import type { List, PageQuery } from "./list.js";
 import { operations } from "./operations.js";
@@ -21,14 +21,14 @@ import type {
   TriggeredSos,
 } from "./types.js";
 
-/** People's accounts. Keeping the session it answers with is up to the caller. */
+/** People's accounts. Storing the returned session is up to the caller. */
 export class Auth extends Resource {
-  /** Opens an account. */
+  /** Registers an account. */
   async register(account: Registration, options?: RequestOptions): Promise<Session> {
     return this.http.json({ operation: operations.registerAccount, body: account, options });
   }
 
-  /** Signs in by password. */
+  /** Signs in with a password. */
   async login(
     credentials: { email: string; password: string },
     options?: RequestOptions,
@@ -44,7 +44,7 @@ export class Auth extends Resource {
     return this.http.json({ operation: operations.sendCode, body: phone, options });
   }
 
-  /** Signs in by a code; with a token, the phone becomes this account's. */
+  /** Signs in with a code; with a token, attaches the phone to this account. */
   async verifyCode(
     code: { phone: string; code: string },
     options?: RequestOptions,
@@ -52,12 +52,12 @@ export class Auth extends Resource {
     return this.http.json({ operation: operations.verifyCode, body: code, options });
   }
 
-  /** Ends the token. */
+  /** Revokes the token. */
   async logout(options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: operations.signOut, options });
   }
 
-  /** Changes the password, which ends all other tokens. */
+  /** Changes the password, which revokes all other tokens. */
   async changePassword(
     passwords: { old: string; new: string },
     options?: RequestOptions,
@@ -65,31 +65,31 @@ export class Auth extends Resource {
     return this.http.json({ operation: operations.changePassword, body: passwords, options });
   }
 
-  /** Everything that is kept of this person. */
+  /** All data stored about this person. */
   async export(options?: RequestOptions): Promise<Record<string, unknown>> {
     return this.http.json({ operation: operations.exportAccount, options });
   }
 
-  /** Ends the account: the person is forgotten. */
+  /** Deletes the account: the person is forgotten. */
   async delete(account: { password: string }, options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: operations.deleteAccount, body: account, options });
   }
 }
 
-/** Where people are. */
+/** People's positions. */
 export class Location extends Resource {
-  /** Says where one is, or was. A fix without `recorded_at` is of now. */
+  /** Reports where the person is or was. `recorded_at` defaults to now. */
   async update(fix: Fix, options?: RequestOptions): Promise<Accepted> {
     return this.http.json({ operation: operations.updateLocation, body: fix, options });
   }
 
-  /** The same of 1 to 100 fixes, all or none. */
+  /** Reports 1 to 100 fixes, all or none. */
   async updateMany(fixes: readonly Fix[], options?: RequestOptions): Promise<Accepted[]> {
     const call = { operation: operations.updateLocation, body: fixes, options };
     return (await this.http.json<{ accepted: Accepted[] }>(call)).accepted;
   }
 
-  /** Hides where one is, until then. */
+  /** Hides the person's position until then. */
   async pause(pause: { until: string }, options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: operations.pauseSharing, body: pause, options });
   }
@@ -99,19 +99,19 @@ export class Location extends Resource {
     return this.http.json({ operation: operations.resumeSharing, options });
   }
 
-  /** Where everybody is whom one may see, newest first. */
+  /** The positions of everybody visible to the person, newest first. */
   async latest(options?: RequestOptions): Promise<Position[]> {
     const call = { operation: operations.readLatest, options };
     return (await this.http.json<{ data: Position[] }>(call)).data;
   }
 
-  /** Where everybody whom one may see went within the last hour. */
+  /** Where everybody visible to the person went within the last hour. */
   async trails(options?: RequestOptions): Promise<Trail[]> {
     const call = { operation: operations.readTrails, options };
     return (await this.http.json<{ data: Trail[] }>(call)).data;
   }
 
-  /** Where somebody was, newest first. */
+  /** A person's past positions, newest first. */
   async history(query: HistoryQuery = {}, options?: RequestOptions): Promise<Position[]> {
     const { userId, ...rest } = query;
     const call = {
@@ -125,17 +125,17 @@ export class Location extends Resource {
 
 /** People who see each other's positions, and the places watched for them. */
 export class Circles extends Resource {
-  /** Makes one. */
+  /** Creates a circle. */
   async create(circle: { name: string }, options?: RequestOptions): Promise<NewCircle> {
     return this.http.json({ operation: operations.createCircle, body: circle, options });
   }
 
-  /** One's own. */
+  /** The person's circles. */
   list(query?: PageQuery, options?: RequestOptions): List<Circle> {
     return this.listOf(operations.listCircles, [], query, options);
   }
 
-  /** A code by which somebody joins it. */
+  /** Creates a code for joining it. */
   async invite(
     id: string,
     options?: RequestOptions,
@@ -143,7 +143,7 @@ export class Circles extends Resource {
     return this.http.json({ operation: operations.inviteToCircle, path: [id], options });
   }
 
-  /** Joins by a code. */
+  /** Joins with a code. */
   async join(invite: { code: string }, options?: RequestOptions): Promise<{ circle_id: string }> {
     return this.http.json({ operation: operations.joinCircle, body: invite, options });
   }
@@ -168,7 +168,7 @@ export class Circles extends Resource {
     return (await this.http.json<{ data: Place[] }>(call)).data;
   }
 
-  /** Takes a place away. */
+  /** Removes a place. */
   async removePlace(id: string, placeId: string, options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: operations.removePlace, path: [id, placeId], options });
   }
@@ -176,23 +176,23 @@ export class Circles extends Resource {
 
 /** SOS calls; no rate limit applies to them. */
 export class Sos extends Resource {
-  /** Triggers an SOS, and says who was alerted. */
+  /** Triggers an SOS, and returns who was alerted. */
   async trigger(call?: Call, options?: RequestOptions): Promise<TriggeredSos> {
     return this.http.json({ operation: operations.triggerSos, body: call, options });
   }
 
-  /** The open calls of oneself and of those who alerted one, newest first. */
+  /** The open calls of the person and of those who alerted them, newest first. */
   async open(options?: RequestOptions): Promise<OpenCall[]> {
     const call = { operation: operations.listOpenSos, options };
     return (await this.http.json<{ data: OpenCall[] }>(call)).data;
   }
 
-  /** Says that one has seen it. */
+  /** Acknowledges it as seen. */
   async acknowledge(id: string, options?: RequestOptions): Promise<SosState> {
     return this.http.json({ operation: operations.acknowledgeSos, path: [id], options });
   }
 
-  /** Says that it is over. */
+  /** Marks it as over. */
   async resolve(id: string, options?: RequestOptions): Promise<SosState> {
     return this.http.json({ operation: operations.resolveSos, path: [id], options });
   }

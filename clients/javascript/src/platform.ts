@@ -1,18 +1,18 @@
-// What the client asks of the platform it runs on, stated by shape, so that its types need neither
-// the browser's nor Node's. Node 20+, browsers and React Native have all of it, or take it passed in.
+// What the client needs from its platform, declared here, so that its types need neither the
+// browser's nor Node's. Node 20+, browsers and React Native have all of it, or you pass it in.
 
-/** Headers of an answer. */
+/** Headers of a response. */
 export interface HeadersLike {
   get(name: string): string | null;
 }
 
-/** A part of a stream of bytes. */
+/** Reads a stream of bytes. */
 export interface ReaderLike {
   read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
   cancel(reason?: unknown): Promise<void>;
 }
 
-/** The answer of a `fetch`. On React Native `body` is not there. */
+/** The response of a `fetch`. On React Native `body` is absent. */
 export interface ResponseLike {
   readonly status: number;
   readonly type?: string;
@@ -30,7 +30,7 @@ export interface AbortSignalLike {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** What a `fetch` is given. */
+/** Options of a `fetch`. */
 export interface RequestInitLike {
   method: string;
   headers: Record<string, string>;
@@ -42,10 +42,10 @@ export interface RequestInitLike {
 }
 
 /** A `fetch`, the platform's or another. */
-// The second argument is of any type: platforms describe theirs each in another way.
+// The second argument has any type: platforms declare theirs differently.
 export type Fetch = (url: string, init?: any) => Promise<ResponseLike>;
 
-/** A connection as `WebSocket` makes it. */
+/** A connection made by `WebSocket`. */
 export interface WebSocketLike {
   readonly readyState: number;
   onopen: ((event: never) => void) | null;
@@ -59,7 +59,7 @@ export interface WebSocketLike {
 /** `WebSocket`, the platform's or another. */
 export type WebSocketClass = new (url: string) => WebSocketLike;
 
-/** Web Crypto, as far as it is used. */
+/** The used part of Web Crypto. */
 export interface CryptoLike {
   randomUUID?(): string;
   getRandomValues?(array: any): any;
@@ -71,11 +71,11 @@ export interface AppStateLike {
   addEventListener(type: "change", listener: (state: string) => void): { remove(): void };
 }
 
-/** Time and chance. Tests pass their own. */
+/** Time and randomness. Tests pass their own. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Waits between tries; ends early, without an error, when the signal is aborted. */
+  /** Waits between attempts; ends early, without an error, when the signal is aborted. */
   sleep(ms: number, signal: AbortSignalLike): Promise<void>;
   /** From 0 up to 1. */
   random(): number;
@@ -86,7 +86,7 @@ interface Timers {
   clearTimeout(timer: unknown): void;
 }
 
-/** What lies in the global scope. */
+/** The contents of the global scope. */
 export interface Globals extends Timers {
   fetch?: Fetch;
   WebSocket?: WebSocketClass;
@@ -108,7 +108,7 @@ interface EventsLike {
   removeEventListener(type: string, listener: () => void): void;
 }
 
-/** The global scope, whatever the platform calls what is in it. */
+/** The global scope, whatever the platform calls its contents. */
 export const platform = globalThis as unknown as Globals;
 
 /** The clock of the platform. */
@@ -131,18 +131,18 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Whether answers can be read while they come. React Native's `fetch` gives them whole, at their end. */
+/** Whether responses can be read as they arrive. React Native's `fetch` returns them complete. */
 export function streams(): boolean {
   const { Response } = platform;
   return Response !== undefined && "body" in Response.prototype;
 }
 
-/** Whether this is a page, which has a cache of its own and may not name itself. */
+/** Whether this is a page, which has its own cache and may not set its user agent. */
 export const isPage = (): boolean => platform.document !== undefined && !isNode();
 
 const isNode = (): boolean => platform.process?.versions?.node !== undefined;
 
-/** A text that nobody else makes: 128 bits of chance. */
+/** A unique string: 128 random bits. */
 export function unique(): string {
   const { crypto } = platform;
   if (crypto?.randomUUID) {
@@ -152,13 +152,13 @@ export function unique(): string {
   if (crypto?.getRandomValues) {
     crypto.getRandomValues(bytes);
   } else {
-    // React Native without a polyfill. It only has to differ from others, not to be hard to guess.
+    // React Native without a polyfill. It must be unique, not hard to guess.
     bytes.forEach((_, nth) => (bytes[nth] = Math.floor(Math.random() * 256)));
   }
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What an aborted signal is thrown as. Older platforms keep no reason. */
+/** The error to throw for an aborted signal. Older platforms keep no reason. */
 export function abortReason(signal: AbortSignalLike): unknown {
   if (signal.reason !== undefined) {
     return signal.reason;

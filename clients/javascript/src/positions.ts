@@ -1,7 +1,7 @@
 /** Which feed a command writes to. People's positions have one of their own. */
 export type Feed = "log" | "fixes";
 
-/** Whether `position` lies behind `other`; undefined where nobody but the server can say. */
+/** Whether `position` is after `other`; undefined if only the server knows. */
 export function isBehind(position: string, other: string): boolean | undefined {
   const [one, two] = [/^(.*-)(\d+)$/.exec(position), /^(.*-)(\d+)$/.exec(other)];
   if (!one || !two || one[1] !== two[1]) {
@@ -10,12 +10,12 @@ export function isBehind(position: string, other: string): boolean | undefined {
   return Number(one[2]) > Number(two[2]);
 }
 
-/** The newest positions that commands of this client were answered with. */
+/** The newest positions that this client's commands returned. */
 export class Positions {
   readonly #of: Partial<Record<Feed, string>> = {};
   #last: Feed = "log";
 
-  /** Notes what a command was answered with. */
+  /** Records the position from a command. */
   note(feed: Feed, position: string): void {
     const known = this.#of[feed];
     this.#last = feed;
@@ -29,7 +29,7 @@ export class Positions {
     return this.#of[reads === "either" ? this.#last : reads];
   }
 
-  /** Forgets a position that the server does not know any more. */
+  /** Forgets a position that the server no longer knows. */
   forget(position: string): void {
     for (const feed of ["log", "fixes"] as const) {
       if (this.#of[feed] === position) {

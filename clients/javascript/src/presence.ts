@@ -1,16 +1,16 @@
 import { type AppStateLike, platform } from "./platform.js";
 
-/** What a socket wants to know of the platform. */
+/** The platform's events for a socket. */
 export interface Watcher {
   /** The app went to the background. */
   away(): void;
-  /** The app is before the user again. */
+  /** The app is in the foreground again. */
   back(): void;
   /** Connections may have died, or be possible again. */
   changed(): void;
 }
 
-/** Watches the app of a phone, or the page of a browser; elsewhere nothing. Gives back how to stop. */
+/** Watches a phone's app or a browser's page; elsewhere nothing. Returns a function that stops it. */
 export function watchPlatform(appState: AppStateLike | undefined, watcher: Watcher): () => void {
   if (appState) {
     const subscription = appState.addEventListener("change", (state) => {
@@ -26,7 +26,7 @@ export function watchPlatform(appState: AppStateLike | undefined, watcher: Watch
   if (!document || !platform.addEventListener) {
     return () => undefined;
   }
-  // A page keeps its connection out of sight, so that its title and sound can tell of something.
+  // A hidden page keeps its connection, so that its title and sound can report something.
   const seen = (): void => {
     if (document.visibilityState === "visible") {
       watcher.changed();

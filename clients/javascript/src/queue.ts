@@ -17,31 +17,31 @@ import { backoff, passes } from "./retry.js";
 import { type Item, type Parked, type QueueStorage, type State, Store } from "./store.js";
 import type { Fix } from "./types.js";
 
-/** How a queue is made. */
+/** Options of a queue. */
 export interface QueueOptions {
-  /** Where fixes are kept until they arrived. */
+  /** Where fixes are kept until they arrive. */
   storage: QueueStorage;
-  /** Under which name; one queue for each person: `waypost.fixes`. */
+  /** Its name, one queue for each person: `waypost.fixes`. */
   name?: string | undefined;
-  /** How many fixes are kept; beyond, the oldest are dropped: 10,000. */
+  /** How many fixes are kept before the oldest are dropped: 10,000. */
   capacity?: number | undefined;
-  /** How many go out at a time: 100, the most that are taken. */
+  /** How many are sent at a time: 100, the maximum accepted. */
   batch?: number | undefined;
-  /** Is told of what ended a round that `start` began. The console unless given. */
+  /** Called with the error that ended a round of `start`. The console unless given. */
   onError?: ((error: unknown) => void) | undefined;
-  /** Is told what became of each round that `start` began. */
+  /** Called with the result of each round of `start`. */
   onFlush?: ((flushed: Flushed) => void) | undefined;
 }
 
-/** What became of a round. */
+/** The result of a round. */
 export interface Flushed {
-  /** How many arrived now. */
+  /** How many arrived this time. */
   sent: number;
-  /** How many wait. */
+  /** How many fixes wait. */
   waiting: number;
-  /** How many were refused and are put aside. */
+  /** How many were rejected and are parked. */
   parked: number;
-  /** In how many milliseconds it may be tried again; absent where nothing forbids it. */
+  /** The milliseconds before the next attempt; absent if none are needed. */
   retryAfterMs?: number;
 }
 
@@ -49,9 +49,9 @@ const FIRST_MS = 1_000;
 const MOST_MS = 300_000;
 
 /**
- * Keeps a phone's fixes until they arrived, and sends them in arrays, oldest first. They survive
- * the app's end with the same times and keys, so that none is lost and none taken twice; the hour's
- * limit is waited for; what the server refuses is put aside and holds nothing else up.
+ * Keeps a phone's fixes until they arrive, and sends them in arrays, oldest first. They survive
+ * the app's end with the same times and keys, so that none is lost or accepted twice. The queue
+ * waits out the hourly limit, and parks rejected fixes, which block nothing else.
  */
 export class LocationQueue {
   readonly #http: Http;
@@ -62,7 +62,7 @@ export class LocationQueue {
   #next: number;
   #savedHead: number;
   #flushing: Promise<Flushed> | undefined;
-  /** Of a batch that was refused without saying for what: how many are left of it, and how many go at a time. */
+  /** For a batch rejected without naming a fix: how many of it are left, and how many to send at a time. */
   #suspects = { left: 0, atOnce: Infinity };
   #timer: unknown;
   #started = false;
@@ -83,7 +83,7 @@ export class LocationQueue {
     return new LocationQueue(http, options, store, await store.load());
   }
 
-  /** How many wait. */
+  /** How many fixes wait. */
   get waiting(): number {
     return this.#items.length;
   }
@@ -93,12 +93,12 @@ export class LocationQueue {
     return this.#state.dropped;
   }
 
-  /** What the server refused, oldest first. */
+  /** The rejected fixes, oldest first. */
   get parked(): readonly Parked[] {
     return this.#state.parked;
   }
 
-  /** Keeps a fix; it is on disk when this resolves. One without `recorded_at` is of now. */
+  /** Adds a fix; it is on disk when this resolves. `recorded_at` defaults to now. */
   async add(fix: Fix): Promise<void> {
     if (!Number.isFinite(fix.lat) || !Number.isFinite(fix.lng)) {
       throw new InvalidArgumentError("lat and lng must be finite numbers");
@@ -118,28 +118,28 @@ export class LocationQueue {
   }
 
   /**
-   * Sends what may be sent. Resolves also where nothing could be: `retryAfterMs` then says when to
-   * try again. Rejects with `UnauthorizedError` where a new token did not help either.
+   * Sends what may be sent. Also resolves if nothing could be: `retryAfterMs` then says when to
+   * try again. Rejects with `UnauthorizedError` if a new token did not help either.
    */
   async flush(options: { signal?: AbortSignalLike | undefined } = {}): Promise<Flushed> {
     this.#flushing ??= this.#flush(options.signal).finally(() => (this.#flushing = undefined));
     return this.#flushing;
   }
 
-  /** Sends by itself from now on: soon after each fix, and when what forbade it is over. */
+  /** Sends automatically from now on: soon after each fix, and when a wait is over. */
   start(): void {
     this.#started = true;
     this.#schedule();
   }
 
-  /** Sends no more by itself. */
+  /** Stops sending automatically. */
   stop(): void {
     this.#started = false;
     platform.clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Lets one that was put aside be sent again, as the last one. */
+  /** Queues a parked fix again, as the last one. */
   async retryParked(index: number): Promise<void> {
     const [parked] = this.#state.parked.splice(index, 1);
     if (parked) {
@@ -148,7 +148,7 @@ export class LocationQueue {
     }
   }
 
-  /** Throws away one that was put aside. */
+  /** Discards a parked fix. */
   async dropParked(index: number): Promise<void> {
     this.#state.parked.splice(index, 1);
     await this.#save();
@@ -180,7 +180,7 @@ export class LocationQueue {
     };
   }
 
-  /** What goes next: what may have arrived, as it was, or the oldest that may go. On disk before it goes. */
+  /** The next batch: the one that may have arrived, unchanged, or the oldest that may be sent. On disk first. */
   async #batch(): Promise<{ key: string; items: Item[] }> {
     const state = this.#state;
     const before = state.batch;
@@ -209,7 +209,7 @@ export class LocationQueue {
     await this.#http.json(call, (headers) => this.#learn(headers));
   }
 
-  /** Learns what is left of the hour; where nothing is, to wait for more. */
+  /** Records what is left of the hourly limit; if nothing is, when it resets. */
   #learn(headers: HeadersLike): void {
     const limit = rateLimit(headers);
     if (limit) {
@@ -240,13 +240,13 @@ export class LocationQueue {
     } else if (error instanceof ApiError && error.status >= 400) {
       await this.#narrow(error, items);
     } else {
-      // A mistake of this program's, or an answer that is none: nothing is lost by trying later.
+      // A bug in this program, or an invalid response: nothing is lost by trying later.
       await this.#later(error);
       throw error;
     }
   }
 
-  /** The hour is used up: what is left of it is used, or waited for more. */
+  /** The hourly limit is reached: uses what is left of it, or waits for more. */
   async #limited(error: ApiError, items: Item[]): Promise<void> {
     const limit = rateLimit(error.headers);
     if (limit && limit.remaining > 0 && limit.remaining < items.length) {
@@ -268,7 +268,7 @@ export class LocationQueue {
     await this.#save();
   }
 
-  /** Finds out which fix is at fault, and puts it aside. */
+  /** Finds out which fix is at fault, and parks it. */
   async #narrow(error: ApiError, items: Item[]): Promise<void> {
     const named = namedIndices(error.message).flatMap((index) => items[index] ?? []);
     const quota = policyQuota(error.headers);
@@ -286,7 +286,7 @@ export class LocationQueue {
     }
   }
 
-  /** Takes fixes out of the queue, done or put aside. */
+  /** Removes done or parked fixes from the queue. */
   async #remove(items: Item[]): Promise<void> {
     const state = this.#state;
     const gone = new Set(items.map((item) => item.seq));
@@ -310,7 +310,7 @@ export class LocationQueue {
     await this.#store.saveState(this.#state, before);
   }
 
-  /** A time that no other fix that waits has: a person has one fix for each instant. */
+  /** A time that no other waiting fix has: a person has one fix for each instant. */
   #ownInstant(given: string | null | undefined): string {
     const taken = new Set(this.#items.map((item) => Date.parse(item.fix.recorded_at)));
     const wished = given ? Date.parse(given) : this.#now();
@@ -325,7 +325,7 @@ export class LocationQueue {
     if (!this.#started || this.#timer !== undefined || this.#items.length === 0) {
       return;
     }
-    // What is added in one go goes out together.
+    // Fixes added together are sent together.
     const inMs = Math.max(SOON_MS, this.#state.until - this.#now());
     this.#timer = platform.setTimeout(() => void this.#round(), Math.min(inMs, 2 ** 31 - 1));
   }
@@ -334,7 +334,7 @@ export class LocationQueue {
     try {
       this.#options.onFlush?.(await this.flush());
     } catch (error) {
-      // A token that is refused is not asked for again and again: the next fix tries.
+      // A rejected token is not requested over and over: the next fix tries.
       this.stop();
       this.#started = true;
       this.#report(error);
@@ -357,19 +357,19 @@ type Loaded = Awaited<ReturnType<Store["load"]>>;
 
 const SOON_MS = 50;
 
-/** What is left of the hour's positions, and in how many milliseconds there is more. */
+/** What is left of the hourly limit, and in how many milliseconds it resets. */
 function rateLimit(headers: HeadersLike): { remaining: number; resetMs: number } | undefined {
   const found = /"locations"\s*;\s*r=(\d+)\s*;\s*t=(\d+)/.exec(headers.get("ratelimit") ?? "");
   return found ? { remaining: Number(found[1]), resetMs: Number(found[2]) * 1000 } : undefined;
 }
 
-/** How many positions a whole hour takes. */
+/** The hourly limit of positions. */
 function policyQuota(headers: HeadersLike): number | undefined {
   const found = /"locations"\s*;\s*q=(\d+)/.exec(headers.get("ratelimit-policy") ?? "");
   return found ? Number(found[1]) : undefined;
 }
 
-/** The indices that a refusal names: `[2].lat: must be …; [4].lng: …`. */
+/** The indices that a rejection names: `[2].lat: must be …; [4].lng: …`. */
 function namedIndices(message: string): number[] {
   const named = message.matchAll(/(?:^|; )\[(\d+)\]/g);
   return [...new Set(Array.from(named, (match) => Number(match[1])))];

@@ -5,7 +5,7 @@ import { exportOperation, type Operation, recordOperations } from "./operations.
 import { linesOf } from "./stream.js";
 import type { Outcome, RecordId, Sort } from "./types.js";
 
-/** Lines of one request of an import: few enough to be sent again, many enough to be quick. */
+/** Lines of one request of an import: few enough to resend, many enough to be fast. */
 const LINES = 2_000;
 const NDJSON = "application/x-ndjson";
 
@@ -20,29 +20,29 @@ export class Records<In extends object, Stored> {
     this.#operations = recordOperations(kind);
   }
 
-  /** Makes one that must be new; with an id of the caller's, or a new one. */
+  /** Creates a record that must be new, with the caller's id or a new one. */
   async create(record: In, options?: RequestOptions): Promise<RecordId> {
     return this.http.json({ operation: this.#operations.create, body: record, options });
   }
 
-  /** Makes or replaces one. What is left out is empty afterwards. */
+  /** Creates or replaces a record. Omitted fields are empty afterwards. */
   async put(id: string, record: In, options?: RequestOptions): Promise<RecordId> {
     return this.http.json({ operation: this.#operations.put, path: [id], body: record, options });
   }
 
-  /** One of them. */
+  /** One record. */
   async get(id: string, options?: RequestOptions): Promise<Stored> {
     return this.http.json({ operation: this.#operations.get, path: [id], options });
   }
 
-  /** Deletes one. */
+  /** Deletes a record. */
   async delete(id: string, options?: RequestOptions): Promise<void> {
     return this.http.json({ operation: this.#operations.delete, path: [id], options });
   }
 
   /**
-   * Makes or replaces many, and tells what became of each, by its line from 1. They go out some
-   * thousands at a time while the outcomes are read; each request is retried on its own and writes
+   * Creates or replaces many, and yields the outcome of each, by its line from 1. Sends a few
+   * thousand at a time while the outcomes are read; each request is retried on its own and writes
    * nothing twice.
    */
   async *import(
@@ -64,7 +64,7 @@ export class Records<In extends object, Stored> {
     }
   }
 
-  /** The same of a CSV, whose first row names the fields, nested ones dotted (`client.name`). */
+  /** The same for a CSV, whose first row names the fields, nested ones dotted (`client.name`). */
   importCsv(csv: string, options: RequestOptions = {}): AsyncGenerator<Outcome, void, undefined> {
     return this.#send("text/csv", csv, 0, options);
   }
@@ -75,7 +75,7 @@ export class Records<In extends object, Stored> {
     before: number,
     options: RequestOptions,
   ): AsyncGenerator<Outcome, void, undefined> {
-    // A key is for one body; parts of an import have one each.
+    // A key is for one body: each part of an import has its own.
     const { idempotencyKey } = options;
     const key = idempotencyKey && before > 0 ? `${idempotencyKey}-${before}` : idempotencyKey;
     const call = {
@@ -97,7 +97,7 @@ export class Records<In extends object, Stored> {
   }
 }
 
-/** Records that can be had as a file. */
+/** Records that can be exported. */
 export class ExportedRecords<In extends object, Stored, Format extends string> extends Records<
   In,
   Stored
@@ -110,7 +110,7 @@ export class ExportedRecords<In extends object, Stored, Format extends string> e
     this.#export = exportOperation(kind);
   }
 
-  /** All of them as a file, newest first. Nothing is asked before it is read. */
+  /** Exports all as a file, newest first. Nothing is requested before it is read. */
   export(options: ExportOptions<Format> = {}): Export {
     const { format = "csv", updatedSince, ifNoneMatch, onProgress, ...rest } = options;
     const call = {
@@ -124,7 +124,7 @@ export class ExportedRecords<In extends object, Stored, Format extends string> e
   }
 }
 
-/** Which part of a list, and what of it. */
+/** Selects a page of a list, and filters it. */
 export interface ListQuery extends PageQuery {
   /** Part of a name, an e-mail address or a number. */
   q?: string | undefined;
@@ -151,7 +151,7 @@ export class ListedRecords<
     this.#list = list;
   }
 
-  /** All of them, page by page while they are walked. */
+  /** All records, page by page during iteration. */
   list(query?: Query, options?: RequestOptions): List<Listed> {
     return new List({ ...query }, (at) => this.#read(at, options));
   }

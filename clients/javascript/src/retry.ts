@@ -6,7 +6,7 @@ const FIRST_MS = 500;
 const MOST_MS = 8_000;
 const AGAIN = new Set([408, 429, 502, 503, 504]);
 
-/** How long to wait before the next try, after so many that failed: full jitter under a growing bound. */
+/** The wait before the next attempt, after `failed` failures: full jitter under a growing bound. */
 export function backoff(
   failed: number,
   clock: Clock,
@@ -16,7 +16,7 @@ export function backoff(
   return clock.random() * Math.min(mostMs, firstMs * 2 ** failed);
 }
 
-/** Whether the same request may get another answer. */
+/** Whether the same request may get another response. */
 export function isWorthARetry(error: unknown, operation: Operation): boolean {
   if (error instanceof ConnectionFailedError) {
     return true;
@@ -24,11 +24,11 @@ export function isWorthARetry(error: unknown, operation: Operation): boolean {
   if (!(error instanceof ApiError)) {
     return false;
   }
-  // The trigger and the exports have no 503: their 500 also means that something is away.
+  // The trigger and the exports have no 503: their 500 also means that something is unavailable.
   return AGAIN.has(error.status) || (error.status === 500 && operation.again === true);
 }
 
-/** Whether a stream may come back after this: as above, and after any failure inside. */
+/** Whether a stream may reconnect after this: as above, and after any internal error. */
 export function passes(error: unknown): boolean {
   return (
     error instanceof ConnectionFailedError ||

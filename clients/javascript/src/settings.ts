@@ -10,32 +10,32 @@ import {
 } from "./platform.js";
 import type { TokenSource } from "./credential.js";
 
-/** A try that failed and is repeated. */
+/** A failed attempt that is retried. */
 export interface Retry {
   /** The path of the operation, with its `{names}`. */
   operation: string;
   error: unknown;
   /** Which retry begins now, from 1. */
   tries: number;
-  /** How long is waited before, in milliseconds. */
+  /** The wait before it, in milliseconds. */
   waitMs: number;
 }
 
-/** How a client is made. */
+/** Options of a client. */
 export interface WaypostOptions {
-  /** Where Waypost is, such as `https://waypost.example`. */
+  /** Waypost's URL, such as `https://waypost.example`. */
   url: string;
-  /** An API key (`wp_…`). Of a server: whoever has a page or an app has the key in it too. */
+  /** An API key (`wp_…`). Only on servers: anyone who has a page or an app also has its key. */
   key?: string | undefined;
-  /** A person's access token, the session that has it, or a function that gives one whenever it is asked. */
+  /** A person's access token, the session that has it, or a function that returns one when called. */
   token?: TokenSource | undefined;
-  /** How often a call is tried again: 2. */
+  /** How often a call is retried: 2. */
   maxRetries?: number | undefined;
-  /** How long a call may take with all its tries and waits, in milliseconds: 120,000. */
+  /** How long a call may take with all its attempts and waits, in milliseconds: 120,000. */
   timeoutMs?: number | undefined;
-  /** How long one try may take, or anything to come of a long answer, in milliseconds: 30,000. */
+  /** How long one attempt may take, or a long response may be silent, in milliseconds: 30,000. */
   attemptTimeoutMs?: number | undefined;
-  /** The longest `Retry-After` that is waited for, in milliseconds: 120,000. A longer one is told. */
+  /** The longest `Retry-After` to wait for, in milliseconds: 120,000. A longer one is reported. */
   maxRetryAfterMs?: number | undefined;
   /** Whether reads wait for what this client wrote: true. */
   readYourWrites?: boolean | undefined;
@@ -43,15 +43,15 @@ export interface WaypostOptions {
   fetch?: Fetch | undefined;
   /** A `WebSocket` in place of the platform's. Node has one from version 22 on. */
   WebSocket?: WebSocketClass | undefined;
-  /** Whether answers of that `fetch` can be read while they come. Found out unless said. */
+  /** Whether responses of that `fetch` can be read as they arrive. Detected unless given. */
   streaming?: boolean | undefined;
-  /** Is told of each retry. */
+  /** Called for each retry. */
   onRetry?: ((retry: Retry) => void) | undefined;
-  /** Time and chance in place of the platform's, for tests. */
+  /** Time and randomness in place of the platform's, for tests. */
   clock?: Clock | undefined;
 }
 
-/** The same with everything settled. */
+/** The same with defaults applied. */
 export interface Settings {
   url: string;
   maxRetries: number;
@@ -68,10 +68,10 @@ export interface Settings {
   page: boolean;
 }
 
-/** The version that this client says it is. */
+/** The version that this client reports. */
 export const VERSION = "0.1.0";
 
-/** Settles what was left open. */
+/** Applies the defaults. */
 export function settle(options: WaypostOptions): Settings {
   const url = options.url.replace(/\/+$/, "");
   if (!/^https?:\/\/[^/]/i.test(url)) {
@@ -98,7 +98,7 @@ export function settle(options: WaypostOptions): Settings {
     streaming: options.streaming ?? streams(),
     onRetry: options.onRetry,
     clock: options.clock ?? systemClock,
-    // A page's browser says which one it is.
+    // A browser sends its own.
     userAgent: page ? undefined : `waypost-javascript/${VERSION}`,
   };
 }

@@ -12,32 +12,32 @@ import { backoff, passes } from "./retry.js";
 import type { Settings } from "./settings.js";
 import { type Channel, type Frame, type SubscribeOptions, Subscription } from "./subscription.js";
 
-/** How a socket stands. `paused`: the app is in the background. */
+/** A socket's status. `paused`: the app is in the background. */
 export type SocketStatus = "idle" | "connecting" | "open" | "waiting" | "paused" | "closed";
 
-/** How a socket is made. */
+/** Options of a socket. */
 export interface SocketOptions {
-  /** React Native's `AppState`: the socket closes in the background and is back when the app is. */
+  /** React Native's `AppState`: the socket closes in the background and returns with the app. */
   appState?: AppStateLike | undefined;
-  /** After how much silence the connection is tried, in milliseconds: 25,000. */
+  /** After how much silence the connection is probed, in milliseconds: 25,000. */
   pingMs?: number | undefined;
-  /** How long an answer to that may take, in milliseconds: 10,000. */
+  /** How long the reply to that may take, in milliseconds: 10,000. */
   pongMs?: number | undefined;
-  /** Is told how it stands. */
+  /** Called with each new status. */
   onStatus?: ((status: SocketStatus) => void) | undefined;
-  /** Is told of what callbacks throw and of what the server complains about. The console unless given. */
+  /** Called with what callbacks throw and with errors from the server. The console unless given. */
   onError?: ((error: unknown) => void) | undefined;
 }
 
 /** The longest wait between two connections. */
 const MOST_MS = 20_000;
-/** How long an answer may take when the app comes back: a frozen socket looks open. */
+/** How long a reply may take when the app is back: a frozen socket looks open. */
 const BACK_MS = 2_000;
 const TOKEN_CODES = [3500, 3501];
 
 /**
- * A connection that comes back after any break, for up to 16 subscriptions. It is there while there
- * are subscriptions, renews its token before it ends, and notices a connection that died in silence.
+ * A connection that reconnects after any break, for up to 16 subscriptions. It is open while there
+ * are subscriptions, renews its token before it expires, and notices a silently dead connection.
  */
 export class Socket {
   readonly #settings: Settings;
@@ -64,7 +64,7 @@ export class Socket {
     this.#options = options;
   }
 
-  /** How it stands. */
+  /** The current status. */
   get status(): SocketStatus {
     return this.#status;
   }
@@ -92,7 +92,7 @@ export class Socket {
     return subscription;
   }
 
-  /** Ends it and all subscriptions. */
+  /** Closes it and ends all subscriptions. */
   close(): void {
     for (const subscription of [...this.#subscriptions.values()]) {
       subscription.unsubscribe();
@@ -100,7 +100,7 @@ export class Socket {
     this.#stop("closed");
   }
 
-  /** Tries whether the connection lives; one that says nothing in time is replaced. */
+  /** Probes the connection, and replaces it if no reply arrives in time. */
   check(patienceMs = this.#options.pongMs ?? 10_000): void {
     if (this.#connection) {
       this.#connection.check(patienceMs);
@@ -121,7 +121,7 @@ export class Socket {
     }
   }
 
-  /** Connects for as long as somebody wants to hear something. */
+  /** Stays connected while there are subscriptions. */
   async #run(): Promise<void> {
     let failed = 0;
     let renewed = false;
@@ -135,7 +135,7 @@ export class Socket {
         break;
       }
       if (ended.ours) {
-        // The app went away and is back already, or somebody else subscribes.
+        // The app left and is back already, or there is a new subscription.
         continue;
       }
       if (ended.token !== undefined && TOKEN_CODES.includes(ended.code) && !renewed) {
@@ -290,12 +290,12 @@ export class Socket {
     try {
       (this.#options.onError ?? ((what) => platform.console.error("waypost:", what)))(error);
     } catch {
-      // A report of what a report threw would not end.
+      // Reporting an error of the reporter would never end.
     }
   }
 }
 
-/** Why no other connection is to be made, if so. */
+/** The reason not to reconnect, if any. */
 function fatal({ code, reason, error }: Ended): unknown {
   if (error !== undefined) {
     return passes(error) ? undefined : error;

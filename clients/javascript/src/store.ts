@@ -1,50 +1,50 @@
 import type { Fix } from "./types.js";
 
-/** Where a queue keeps what it has: React Native's AsyncStorage and a page's localStorage have this form. */
+/** The storage of a queue: React Native's AsyncStorage and a page's localStorage have this form. */
 export interface QueueStorage {
   getItem(key: string): string | null | Promise<string | null>;
   setItem(key: string, value: string): void | Promise<void>;
   removeItem(key: string): void | Promise<void>;
 }
 
-/** A fix that waits, under a number of its own. */
+/** A waiting fix, with its own number. */
 export interface Item {
   seq: number;
   fix: Fix & { recorded_at: string };
 }
 
-/** A fix that the server refused, and why. It is not sent again by itself. */
+/** A fix that the server rejected, and why. It is not resent automatically. */
 export interface Parked {
   fix: Fix & { recorded_at: string };
   status: number;
   message: string;
 }
 
-/** What a queue knows beside the fixes themselves. */
+/** A queue's state besides the fixes themselves. */
 export interface State {
   /** The number of the first fix that may wait; those before are done. */
   head: number;
-  /** Fixes behind the first that are done too. */
+  /** Fixes after the first that are done too. */
   done: number[];
-  /** What was sent and may have arrived: the same goes out under the same key. */
+  /** The batch that was sent and may have arrived: it is resent under the same key. */
   batch: { key: string; seqs: number[] } | undefined;
-  /** Before this moment nothing is tried, in milliseconds since 1970. */
+  /** Nothing is sent before this time, in milliseconds since 1970. */
   until: number;
-  /** What the last answer left of the hour, and until when that is known. */
+  /** What the last response left of the hour, and until when that holds. */
   left: { fixes: number; until: number } | undefined;
-  /** Tries in a row that failed. */
+  /** Consecutive failures. */
   failed: number;
   parked: Parked[];
-  /** How many were dropped since the queue was full. */
+  /** How many were dropped because the queue was full. */
   dropped: number;
 }
 
-/** Fixes that stand under one key of the storage: adding one writes no more than these. */
+/** Fixes under one key of the storage: adding one writes no more than these. */
 const TOGETHER = 50;
 
 /**
- * The fixes and the state of a queue in a storage. Fixes lie some together; that one is done is
- * told by the state, which is one write: after a crash at any moment nothing is lost.
+ * The fixes and the state of a queue in a storage. Fixes are stored in groups; the state, which is
+ * one write, says which are done: after a crash at any moment nothing is lost.
  */
 export class Store {
   readonly #storage: QueueStorage;
@@ -56,7 +56,7 @@ export class Store {
     this.#name = name;
   }
 
-  /** What lies there: the state, and the fixes that wait. */
+  /** Loads the state and the waiting fixes. */
   async load(): Promise<{ state: State; items: Item[]; next: number }> {
     const text = await this.#storage.getItem(this.#name);
     const state: State = { ...EMPTY(), ...(text === null ? {} : (JSON.parse(text) as State)) };
@@ -80,7 +80,7 @@ export class Store {
     return { state, items, next };
   }
 
-  /** Writes the fixes that lie together with number `seq`, which `of` knows. */
+  /** Writes the fixes stored together with number `seq`, which `of` returns. */
   saveFix(seq: number, of: (seq: number) => Item["fix"] | null): Promise<void> {
     return this.#write(() => {
       const nth = Math.floor(seq / TOGETHER);
@@ -103,7 +103,7 @@ export class Store {
     });
   }
 
-  /** One write after another: of two at once nobody knows which one stays. */
+  /** Writes one after another: of two at once, either could win. */
   #write(write: () => void | Promise<void>): Promise<void> {
     const written = this.#writing.then(write);
     this.#writing = written.catch(() => undefined);

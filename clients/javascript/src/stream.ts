@@ -1,7 +1,7 @@
 import type { Attempt } from "./attempt.js";
 import { platform, type ResponseLike } from "./platform.js";
 
-/** The body of an answer, part by part, or whole where the platform gives it no other way. */
+/** The body of a response, chunk by chunk, or whole if the platform offers nothing else. */
 export async function* chunksOf(
   response: ResponseLike,
   attempt: Attempt,
@@ -30,13 +30,13 @@ export async function* chunksOf(
     }
   } finally {
     if (!ended) {
-      // Nobody wants the rest.
+      // The rest is not needed.
       reader.cancel().catch(() => undefined);
     }
   }
 }
 
-/** The lines of an answer, without their ends. A last line without an end is one too. */
+/** The lines of a response, without line endings. A last line without one counts too. */
 export async function* linesOf(
   response: ResponseLike,
   attempt: Attempt,

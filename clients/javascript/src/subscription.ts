@@ -1,33 +1,33 @@
 import { isBehind } from "./positions.js";
 import type { AbortSignalLike } from "./platform.js";
 
-/** What can be subscribed to. People have `locations`, `places` and `sos`; keys have all. */
+/** A channel to subscribe to. People have `locations`, `places` and `sos`; keys have all. */
 export type Channel = "locations" | "places" | "sos" | "runs" | "events";
 
-/** What a subscription tells. */
+/** An item of a subscription. */
 export type Told =
-  /** What is latest; the first of a subscription without `after`, and after a `reset`. */
+  /** The current state; the first of a subscription without `after`, and after a `reset`. */
   | { kind: "snapshot"; data: Record<string, unknown>[] }
   /** Something happened. */
   | { kind: "event"; position: string; type: string; time: string; data: Record<string, unknown> }
-  /** Of the positions between, only the newest of each person follow: this client was too slow. */
+  /** This client was too slow: of the positions between, only each person's newest follow. */
   | { kind: "conflated"; from: string; to: string }
-  /** What was missed cannot be told any more: a snapshot follows, and what was known is to be read anew. */
+  /** Missed events are no longer available: a snapshot follows, and what was known must be read again. */
   | { kind: "reset" };
 
-/** How a subscription is made. */
+/** Options of a subscription. */
 export interface SubscribeOptions {
-  /** The position behind which to go on. Without it a snapshot comes first. */
+  /** The position to resume after. Without it a snapshot comes first. */
   after?: string | undefined;
   /** Ends the subscription. */
   signal?: AbortSignalLike | undefined;
-  /** Is told, in place of whoever walks the subscription. What it throws goes to the socket's `onError`. */
+  /** Called with each item, instead of iteration. What it throws goes to the socket's `onError`. */
   onTold?: ((told: Told) => unknown) | undefined;
-  /** Is told once if the subscription ends with an error. */
+  /** Called once if the subscription ends with an error. */
   onEnd?: ((error: unknown) => void) | undefined;
 }
 
-/** A frame of the server's. */
+/** A frame from the server. */
 export interface Frame {
   type?: string;
   id?: string;
@@ -39,7 +39,7 @@ export interface Frame {
   error?: string;
 }
 
-/** What waits to be taken before no more is asked for, and when it is asked for again. */
+/** At how many unread items no more are requested, and at how many they are again. */
 const MOST = 1_000;
 const FEW = 100;
 
@@ -51,7 +51,7 @@ export interface Line {
   report(error: unknown): void;
 }
 
-/** A channel's events, resumed behind the last one after any break. Walk it, or give it `onTold`. */
+/** A channel's events, resumed from the last one after any break. Iterate over it or pass `onTold`. */
 export class Subscription implements AsyncIterable<Told> {
   readonly channel: Channel;
   /** @internal */
@@ -77,7 +77,7 @@ export class Subscription implements AsyncIterable<Told> {
     options.signal?.addEventListener("abort", this.#aborted);
   }
 
-  /** The position up to which all was taken: what to give as `after` next time. */
+  /** The position up to which all was read: pass it as `after` next time. */
   get position(): string | undefined {
     return this.#position;
   }
@@ -95,7 +95,7 @@ export class Subscription implements AsyncIterable<Told> {
     }
   }
 
-  /** Walks it; whoever stops walking ends it. */
+  /** Iterates over it; stopping ends it. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Told, void, undefined> {
     try {
       for (;;) {
@@ -117,7 +117,7 @@ export class Subscription implements AsyncIterable<Told> {
     }
   }
 
-  /** @internal The frame that asks for it, or for what follows. */
+  /** @internal The frame that requests it, or what follows. */
   frame(): string {
     this.#begun = undefined;
     const { id, channel } = this;
@@ -129,7 +129,7 @@ export class Subscription implements AsyncIterable<Told> {
     return !this.#ended && !this.#paused;
   }
 
-  /** @internal What the server says of it. */
+  /** @internal Handles a frame for it. */
   hear(frame: Frame): void {
     const { type, position, event } = frame;
     if (!this.wanted) {
@@ -138,11 +138,11 @@ export class Subscription implements AsyncIterable<Told> {
     if (type === "subscribed" && position !== undefined) {
       this.#begun = position;
     } else if (type === "reset") {
-      // What was known is worth nothing: after a break before the snapshot it begins anew.
+      // What was known is void: after a break before the snapshot it starts over.
       this.#place = undefined;
       this.#tell({ kind: "reset" });
     } else if (this.#begun === undefined) {
-      // Still of the subscription of this name that was ended a moment ago.
+      // Still from the subscription with this id that just ended.
     } else if (type === "snapshot") {
       this.#place = this.#begun;
       this.#tell({ kind: "snapshot", data: frame.data ?? [] });
@@ -181,7 +181,7 @@ export class Subscription implements AsyncIterable<Told> {
     this.#waiting.push({ told, place: this.#place });
     this.#wake?.();
     if (this.#waiting.length >= MOST && !this.#paused) {
-      // Nothing holds a WebSocket back: it is asked for nothing more until this was taken.
+      // A WebSocket has no backpressure: nothing more is requested until this was read.
       this.#paused = true;
       this.#line.unsubscribe(this);
     }

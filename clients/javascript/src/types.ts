@@ -1,4 +1,4 @@
-// The types that users meet: those of the API's document, and what it describes in place.
+// The public types: those of the API's document, and those that it describes inline.
 import type { Analytics as Totals } from "./schema.js";
 
 export type {
@@ -48,7 +48,7 @@ export type {
   WorkflowSummary,
 } from "./schema.js";
 
-/** A value that an answer may have: those known today, and any that comes later. */
+/** A value in a response: those known today, and any added later. */
 export type Open<T extends string> = T | (string & {});
 
 /** How a list is sorted; `-` before it descends. */
@@ -56,30 +56,30 @@ export type Sort = SortedBy | `-${SortedBy}`;
 type SortedBy =
   "createdAt" | "name" | "amount" | "email" | "number" | "city" | "status" | "isActive";
 
-/** Of what an analytics summary is asked. All or the first two together, else the whole. */
+/** The span of an analytics summary: all fields, only `from` and `to`, or none for the whole. */
 export interface AnalyticsQuery {
   /** The first day, `2026-01-31`. */
   from?: string | undefined;
   /** The last day. */
   to?: string | undefined;
-  /** What the series counts by. */
+  /** The step of the series. */
   by?: "day" | "week" | "month" | undefined;
-  /** Where days begin, such as `Europe/Berlin`. */
+  /** The days' time zone, such as `Europe/Berlin`. */
   timezone?: string | undefined;
 }
 
-/** The business in numbers. Money is in minor units. */
+/** Business analytics. Money is in minor units. */
 export type Analytics = Totals & {
-  /** By day, week or month, where it was asked for. */
+  /** By day, week or month, if requested. */
   series?: { start: string; revenue: number; orders: number; leads: number }[];
 };
 
-/** What became of one line of many. */
+/** The outcome of one line of many. */
 export type Outcome =
   | { line: number; id: string; status: Open<"created" | "updated" | "unchanged"> }
   | { line: number; error: string };
 
-/** A position that was taken. */
+/** A position that was accepted. */
 export interface Accepted {
   id: string;
   recorded_at: string;
@@ -97,15 +97,15 @@ export interface SosState {
   status: Open<"acknowledged" | "resolved">;
 }
 
-/** What to send again: exactly one of these. */
+/** What to replay: exactly one of these. */
 export type Replay = { deliveryId: string } | { after: string } | { failed: true };
 
-/** The formats of exports. `crm`, of companies only, has the labels that other CRMs map by themselves. */
+/** Export formats. `crm`, for companies only, has the labels that other CRMs map automatically. */
 export type ExportFormat = "csv" | "excel" | "pdf";
 
-/** Which positions. */
+/** Selects positions. */
 export interface HistoryQuery {
-  /** Whose; one's own unless given. */
+  /** Whose; the person's own unless given. */
   userId?: number | undefined;
   from?: string | undefined;
   to?: string | undefined;

@@ -1,32 +1,32 @@
 import { InvalidWebhookError } from "./errors.js";
 import { type CryptoLike, platform } from "./platform.js";
 
-/** A webhook that is to be believed or not. */
+/** A webhook to verify. */
 export interface ReceivedWebhook {
-  /** The body exactly as it came: bytes, or text that was made of them. Never JSON written anew. */
+  /** The body exactly as received: bytes, or text decoded from them. Never re-encoded JSON. */
   body: string | Uint8Array;
   /** The request's headers, in any form and case. */
   headers:
     | { get(name: string): string | null }
     | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The endpoint's secret (`whsec_…`), or several while it changes. */
+  /** The endpoint's secret (`whsec_…`), or several during a rotation. */
   secret: string | readonly string[];
-  /** How far the sender's clock may be from ours, in seconds: 300. */
+  /** How far the sender's clock may differ from ours, in seconds: 300. */
   toleranceSeconds?: number | undefined;
-  /** The present, in milliseconds since 1970. */
+  /** The current time, in milliseconds since 1970. */
   now?: number | undefined;
   /** Web Crypto in place of the platform's. */
   crypto?: CryptoLike | undefined;
 }
 
-/** What a webhook tells. */
+/** The content of a webhook. */
 export interface WebhookEvent {
-  /** The delivery, the same over all its attempts and replays: whoever keeps it does nothing twice. */
+  /** The delivery, the same for all its attempts and replays: store it to do nothing twice. */
   id: string;
   type: string;
   timestamp: string;
   data: Record<string, unknown>;
-  /** Where in the log it stands. */
+  /** Its position in the log. */
   position: string;
 }
 
@@ -37,9 +37,9 @@ interface Signed {
 }
 
 /**
- * What a webhook tells, once its signature has been verified after Standard Webhooks.
+ * Verifies a webhook's signature according to Standard Webhooks, and returns its content.
  *
- * @throws InvalidWebhookError where it must not be believed; its `reason` says why.
+ * @throws InvalidWebhookError if it must not be trusted; its `reason` says why.
  */
 export async function verifyWebhook(received: ReceivedWebhook): Promise<WebhookEvent> {
   const secrets = [received.secret]
@@ -113,7 +113,7 @@ async function isSigned(
   for (const secret of secrets) {
     const key = await subtle.importKey("raw", secret, algorithm, false, ["verify"]);
     for (const signature of signatures) {
-      // Compared by Web Crypto, which takes as long whatever differs.
+      // Compared by Web Crypto, which takes the same time whatever differs.
       const given = signature.startsWith("v1,") ? bytesOf(signature.slice(3)) : undefined;
       if (given?.length && (await subtle.verify(algorithm, key, given, content))) {
         return true;
@@ -130,14 +130,14 @@ function parsed(body: Uint8Array): Omit<WebhookEvent, "id"> {
       return value as Omit<WebhookEvent, "id">;
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new InvalidWebhookError("body", "the body is signed, but no JSON object");
 }
 
 const bytesOfSecret = (secret: string): Uint8Array => bytesOf(secret.replace(/^whsec_/, ""));
 
-/** What base64 stands for; nothing where it is none. */
+/** Decodes base64; empty if it is invalid. */
 function bytesOf(base64: string): Uint8Array {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.length % 4 === 1) {
     return new Uint8Array();

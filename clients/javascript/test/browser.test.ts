@@ -153,7 +153,7 @@ test("a queue in localStorage survives the page", { skip, timeout }, async () =>
 });
 
 test("a webhook is verified with the page's Web Crypto", { skip, timeout }, async () => {
-  // Web Crypto is there in secure contexts, of which the loopback is one.
+  // Web Crypto exists in secure contexts, and the loopback is one.
   const reason = await inPage(`
     const received = { secret: "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB", body: "{}", headers: new Headers({
       "webhook-id": "m", "webhook-timestamp": String(Math.floor(Date.now() / 1000)), "webhook-signature": "v1,AAAA" }) };

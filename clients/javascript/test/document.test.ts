@@ -1,4 +1,4 @@
-// Client and document part ways: docs/openapi.json, src/schema.ts and src/operations.ts.
+// Client and document agree: docs/openapi.json, src/schema.ts and src/operations.ts.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -101,7 +101,7 @@ test("the types are those that the document describes", () => {
   assert.equal(status, 0, stderr);
 });
 
-/** The names that a method's query takes: those of its type, which the compiler holds to it. */
+/** The names that a method's query takes: those of its type, as the compiler checks. */
 type Asked<Method> = Method extends (query?: infer Query, ...rest: never[]) => unknown
   ? (keyof NonNullable<Query>)[]
   : Method extends (id: string, query?: infer Query, ...rest: never[]) => unknown

@@ -23,7 +23,7 @@ after(async () => {
   await system.close();
 });
 
-/** Runs an example to its end; what it printed. */
+/** Runs an example to its end; returns its output. */
 async function run(name: string, args: string[], env: object, stdin = ""): Promise<string> {
   const options = { env: { ...process.env, ...env } };
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// The package as somebody installs it: what is in the tarball, its types, and its weight.
+// The package as users install it: the tarball's contents, its types, and its size.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** What a page loads at most, minified and gzipped. */
+/** The most that a page loads, minified and gzipped. */
 const CEILING = 14 * 1024;
 let folder: string;
 let tarball: string;
@@ -23,7 +23,7 @@ const bin = (name: string, ...args: string[]): string =>
     stdio: ["ignore", "pipe", "pipe"],
   });
 
-/** Runs a program and tells what it said where it failed. */
+/** Runs a program and reports its output if it failed. */
 function passes(run: () => string): void {
   try {
     run();

@@ -14,7 +14,7 @@ let system: System;
 
 before(async () => {
   if (!existsSync(`${folder}/node_modules/react-native`)) {
-    // Large, and of use for nothing else: fetched by this test alone.
+    // Large, and used by nothing else: only this test fetches it.
     const args = [
       "install",
       "--ignore-scripts",
@@ -38,7 +38,7 @@ async function inApp(body: string, given: object): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** Hurts the system from within an app, by React Native's own fetch. */
+/** Causes a fault from within an app, with React Native's own fetch. */
 const ASK = `const ask = (path) => fetch(given.control + path, { method: "POST", body: "{}" });
   const until = async (found) => { while (!(await found())) await new Promise((go) => setTimeout(go, 20)); };`;
 

@@ -1,4 +1,4 @@
-// What a socket does of its own: against a server of a few lines, so that moments can be chosen.
+// A socket's own behavior, against a server of a few lines, so that timing can be chosen.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,7 @@ import {
 } from "../dist/index.js";
 import { until } from "./support/system.js";
 
-/** A server that has events 1, 2, 3 … and tells each subscription those behind its place. */
+/** A server that has events 1, 2, 3 … and sends each subscription those after its place. */
 class Server {
   readonly #server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   readonly #places = new Map<WebSocket, Map<string, number>>();
@@ -44,7 +44,7 @@ class Server {
     }
   }
 
-  /** So many more events happen. */
+  /** Adds `count` more events. */
   happen(count: number): void {
     this.head += count;
     for (const [socket, places] of this.#places) {
@@ -191,7 +191,7 @@ test("an app in the background has no connection, and is back where it was", asy
   change("active");
   await until("what was missed", () => numbers(told).length === 3);
   assert.equal(server.connections, 2);
-  // iOS freezes a connection without a word: it is tried, with little patience.
+  // iOS freezes a connection silently: it is probed, with a short timeout.
   server.silent = true;
   change("active");
   await until("another connection", () => server.connections === 3);

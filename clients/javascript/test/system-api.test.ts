@@ -298,7 +298,7 @@ test("an account is opened, signed in by code, and signed out", async () => {
   const { waypost } = person;
   await waypost.as(changed).auth.logout();
   await assert.rejects(waypost.as(changed).location.latest(), UnauthorizedError);
-  // A function is asked for another token where the first has ended.
+  // A function is called for another token after the first has expired.
   let asked = 0;
   const renewing = waypost.as(() => {
     asked += 1;

@@ -1,5 +1,5 @@
-// Waypost is killed and NATS is stopped while requests, sockets, feeds and queues are at it:
-// nothing is lost, nothing comes twice, nothing is done twice.
+// Waypost is killed and NATS is stopped while requests, sockets, feeds and queues are active:
+// nothing is lost, nothing arrives twice, nothing is done twice.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { WebSocket } from "ws";
@@ -24,12 +24,12 @@ before(async () => void (system = await System.start()));
 after(() => system.close());
 beforeEach(() => system.ask("/nats/start"));
 
-/** The faults of all tests below, each while something is under way. */
+/** The faults of all tests below, each while something is in progress. */
 const faults: Record<string, () => Promise<unknown>> = {
   "kill -9 of Waypost": () => system.killAndStart(),
   "a stop of NATS": async () => {
     await system.ask("/nats/stop");
-    // Longer than the server waits for NATS before it says that it cannot.
+    // Longer than the server waits for NATS before it reports a failure.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     await system.ask("/nats/start");
     await system.ask("/waypost/start");
@@ -77,7 +77,7 @@ for (const [name, hurt] of Object.entries(faults)) {
       await until("all events", () => leadsOf(told).length >= written.length);
       assert.deepEqual(leadsOf(told), written);
       assert.ok(told.every(({ kind }) => kind !== "reset"));
-      // Whoever begins anew behind the first half is told the other one.
+      // A new subscription after the first half receives the other one.
       const events = told.filter((one) => one.kind === "event");
       const half = Math.floor(events.length / 2);
       const rest: Told[] = [];
@@ -171,7 +171,7 @@ for (const [name, hurt] of Object.entries(faults)) {
           outcomes += 1;
           hurting ??= hurt();
           if ("error" in outcome) {
-            // A line whose fate the log did not tell in time is to be sent again; no other may fail.
+            // A line whose outcome the log did not report in time must be resent; no other may fail.
             assert.match(outcome.error ?? "", /send it again/);
             again.push(records[outcome.line - 1] as (typeof records)[number]);
           }
@@ -204,7 +204,7 @@ test("a token is renewed over the open socket before it ends", async () => {
     const told: Told[] = [];
     socket.subscribe("locations", { onTold: (one) => told.push(one) });
     await until("a renewal", () => asked === 2);
-    // Past the end of the first token.
+    // After the first token expires.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const { recorded_at } = await waypost.location.update({ lat: 1, lng: 2 });
     await until("the position", () =>
@@ -217,7 +217,7 @@ test("a token is renewed over the open socket before it ends", async () => {
   }
 });
 
-/** Writes leads one after another, with a fault in their midst; gives back their ids. */
+/** Writes leads one after another, with a fault in between; returns their ids. */
 async function writeLeads(waypost: Waypost, hurt: () => Promise<unknown>): Promise<string[]> {
   const written: string[] = [];
   const fault = new Fault(hurt);
@@ -230,7 +230,7 @@ async function writeLeads(waypost: Waypost, hurt: () => Promise<unknown>): Promi
   return written;
 }
 
-/** A fault that is begun once, and whether it is over: what is under way goes on until then. */
+/** A fault that is started once, and whether it is over: the work continues until then. */
 class Fault {
   done: Promise<unknown> | undefined;
   over = false;

@@ -1,7 +1,7 @@
-"""Follows everything that happens, with asyncio, and goes on where it stopped the last time.
+"""Follows everything that happens, with asyncio, and resumes where it stopped the last time.
 
-WAYPOST_URL and WAYPOST_KEY name the system and a key with the scope events:read. The argument, if
-there is one, says after how many events to end.
+WAYPOST_URL and WAYPOST_KEY name the system and a key with the scope events:read. The optional
+argument is the number of events after which to end.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ async def main(most: int | None) -> None:
     async with AsyncWaypost(os.environ["WAYPOST_URL"], os.environ["WAYPOST_KEY"]) as waypost:
         async for event in waypost.events.follow(after=after, limit=most):
             print(event["time"], event["type"], event["subject"])
-            # Only once it is dealt with, so that nothing is passed over after a crash.
+            # Only once it is handled, so that nothing is skipped after a crash.
             PLACE.write_text(event["position"])
 
 

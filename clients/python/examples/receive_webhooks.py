@@ -1,4 +1,4 @@
-"""Receives webhooks and believes only those that are signed.
+"""Receives webhooks and trusts only those that are signed.
 
 WEBHOOK_SECRET is the endpoint's secret; PORT (8099) is where it listens.
 """
@@ -15,7 +15,7 @@ class Handler(BaseHTTPRequestHandler):
     """An endpoint."""
 
     def do_POST(self) -> None:
-        """Take a delivery."""
+        """Receive a delivery."""
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
             delivery = verify(body, self.headers, os.environ["WEBHOOK_SECRET"])
@@ -23,7 +23,7 @@ class Handler(BaseHTTPRequestHandler):
             print(f"refused: {error}", flush=True)
             self.send_response(400)
         else:
-            # A delivery may come again; what it asks for is done once.
+            # A delivery may arrive again; it is handled once.
             if delivery.id not in SEEN:
                 SEEN.add(delivery.id)
                 print(delivery.type, delivery.data, flush=True)

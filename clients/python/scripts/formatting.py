@@ -1,4 +1,4 @@
-"""Made code as it would be written by hand."""
+"""Generated code, formatted as if written by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def formatted(text: str, place: Path) -> str:
-    """Give a module's text as ruff formats it, with its imports in order."""
+    """Return a module's text as ruff formats it, with sorted imports."""
     for command in (["check", "--select", "I", "--fix", "--quiet"], ["format"]):
         done = subprocess.run(
             [

@@ -1,4 +1,4 @@
-"""Writes src/waypost/models.py from docs/openapi.json; with --check says whether it is stale."""
+"""Writes src/waypost/models.py from docs/openapi.json; --check reports whether it is stale."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from formatting import formatted
 HERE = Path(__file__).resolve().parents[1]
 DOCUMENT = HERE.parents[1] / "docs" / "openapi.json"
 OUTPUT = HERE / "src" / "waypost" / "models.py"
-# What is sent: its enumerations are closed, so that a type checker finds a typing error. Those of
-# what is answered are open, since a newer server may say more.
+# Requests: their enumerations are closed, so that a type checker finds a typing error. Those of
+# responses are open, since a newer server may add values.
 SENT = {
     "WorkflowDefinition",
     "TriggerStep",
@@ -35,7 +35,7 @@ SENT = {
     "Fix",
 }
 STEPS = [name for name in sorted(SENT) if name.endswith("Step")]
-# Said by the arguments of methods instead, or no answer of a method.
+# Expressed by method arguments instead, or not the response of a method.
 LEFT_OUT = {
     "Error",
     "KeyRequest",
@@ -53,7 +53,7 @@ LEFT_OUT = {
     "PlaceRequest",
     "Call",
 }
-# Answers that have no name in the document, by their operation.
+# Responses that have no name in the document, by their operation.
 ANSWERS = {
     "triggerWorkflow": "StartedRun",
     "replayWebhook": "Replayed",
@@ -104,7 +104,7 @@ class Models:
         self.written[name] = text
 
     def kind(self, schema: dict[str, Any], name: str, sent: bool) -> str:
-        """Give the type of a value; writes the class of an object under this name."""
+        """Return the type of a value; writes the class of an object under this name."""
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[1]
             self.write(name, self.schemas[name], name in SENT)
@@ -125,7 +125,7 @@ class Models:
         return " | ".join(self.plain(kind, schema, name, sent) for kind in kinds) or "Any"
 
     def plain(self, kind: str, schema: dict[str, Any], name: str, sent: bool) -> str:
-        """Give the type of a value of one JSON type."""
+        """Return the type of a value of one JSON type."""
         match kind:
             case "array":
                 one = name if name.endswith("eries") else name.removesuffix("s")
@@ -143,7 +143,7 @@ class Models:
 
 
 def _nth(name: str, schema: dict[str, Any], nth: int) -> str:
-    # The choices of a field are told apart by what each must have.
+    # The choices of a field are distinguished by their required fields.
     required = schema.get("required", [])
     return f"{name}{required[0].capitalize()}" if len(required) == 1 else name + str(nth or "")
 
@@ -172,7 +172,7 @@ def _wrapped(start: str, kind: str) -> str:
 def _functional(
     name: str, must: list[tuple[str, str, str]], may: list[tuple[str, str, str]], sent: bool
 ) -> str:
-    # Python's own words cannot be attributes of a class.
+    # Python keywords cannot be attributes of a class.
     def fields(given: list[tuple[str, str, str]]) -> str:
         return ", ".join(f'"{field}": {kind!r}' for field, kind, _ in given)
 
@@ -194,7 +194,7 @@ def _sentence(name: str, doc: str, sent: bool) -> str:
 
 
 def render() -> str:
-    """Give the whole module."""
+    """Return the whole module."""
     document = json.loads(DOCUMENT.read_text())
     models = Models(document["components"]["schemas"])
     for name, schema in models.schemas.items():
@@ -221,7 +221,7 @@ def _success(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def shape(text: str) -> str:
-    """Give what a module says to Python: a description that is worded anew parts nobody's ways."""
+    """Return a module's code without descriptions, so that rewording one makes no difference."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef):

@@ -1,4 +1,4 @@
-"""Writes src/waypost/_sync from src/waypost/_async; with --check says whether it is stale."""
+"""Writes src/waypost/_sync from src/waypost/_async; --check reports whether it is stale."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = [
 
 
 def translate(text: str) -> str:
-    """Give a module without `async`."""
+    """Return a module without `async`."""
     for word, instead in WORDS:
         text = re.sub(word, instead, text)
     header = '"""'

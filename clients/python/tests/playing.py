@@ -1,4 +1,4 @@
-"""Plays cases on both clients: what a case says, in terms of Python."""
+"""Plays cases on both clients: what a case means in Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def case_id(case: object) -> str:
 
 
 class FakeClock(Clock):
-    """Stands at noon and moves by what is waited."""
+    """Starts at noon and advances only by waits."""
 
     def __init__(self, chance: float = 0.5) -> None:
         self.at = NOON
@@ -65,7 +65,7 @@ class FakeClock(Clock):
 
 
 class RealClock(FakeClock):
-    """Real time, without chance."""
+    """Real time, without randomness."""
 
     def now(self) -> float:
         return Clock.now(self)
@@ -89,7 +89,7 @@ def client_of(
 
 
 def play(is_async: bool, work: Callable[[], Awaitable[None]]) -> None:
-    """Runs a test's work. That of the client without `async` never waits for anything else."""
+    """Runs a test's work. With the client without `async` it never waits for anything else."""
     del is_async
     asyncio.run(asyncio.wait_for(work(), 20))
 
@@ -150,7 +150,7 @@ def plain(value: Any) -> Any:
 
 
 def has(value: Any, expected: Any) -> bool:
-    """Whether a value has all that is expected; further fields are right."""
+    """Whether a value has all that is expected; further fields are allowed."""
     if isinstance(expected, dict) and isinstance(value, dict):
         return all(name in value and has(value[name], one) for name, one in expected.items())
     if isinstance(expected, list) and isinstance(value, list):

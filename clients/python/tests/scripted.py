@@ -1,4 +1,4 @@
-"""An HTTP server that plays a script and says how what came differs from it."""
+"""An HTTP server that plays a script and reports how requests differ from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Request:
 
 @dataclass
 class Scripted:
-    """Answers requests in the order of an exchange; `strict` looks at bodies and queries too."""
+    """Answers requests in the order of an exchange; `strict` also checks bodies and queries."""
 
     exchange: list[dict[str, Any]]
     strict: bool = False
@@ -44,7 +44,7 @@ class Scripted:
             connection.close()
 
     def check(self) -> None:
-        """Fails if anything differed, or something of the script was not asked for."""
+        """Fails if anything differed, or part of the script was not requested."""
         assert not self.differences, self.differences
         assert self.played == len(self.exchange), f"{self.played} of {len(self.exchange)} requests"
 
@@ -160,7 +160,7 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 def _answer(connection: socket.socket, answer: dict[str, Any]) -> bool:
-    """Sends an answer; whether the connection then is to be closed."""
+    """Sends an answer; returns whether to close the connection then."""
     if answer.get("hang"):
         return False
     if "status" not in answer:

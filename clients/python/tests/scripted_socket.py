@@ -16,7 +16,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 
 class ScriptedSocket:
-    """Plays `connections`, in order, and says how what came differs from them."""
+    """Plays `connections`, in order, and reports differences from them."""
 
     def __init__(
         self, connections: list[list[dict[str, Any]]], tls: ssl.SSLContext | None = None

@@ -1,4 +1,4 @@
-"""Who asks: however many calls find a token ended, one renews it."""
+"""Credentials: however many calls find a token expired, one renews it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waypost import AsyncWaypost, Password, Settings, Token, Waypost
 
 
 class Door:
-    """Lets in who has the newest token, and answers what it is asked."""
+    """Accepts only the newest token, and answers requests."""
 
     def __init__(self) -> None:
         self.newest = "t1"

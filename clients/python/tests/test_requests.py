@@ -1,4 +1,4 @@
-"""The request that each method sends, and what it gives back: clients/cases/requests.json."""
+"""The request that each method sends, and its result: clients/cases/requests.json."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def test_certificates_of_ones_own_are_believed_by_requests_and_sockets(tmp_path:
         Waypost(server.url, "wp_test", tls=believed) as waypost,
     ):
         assert isinstance(next(waypost.subscribe("runs")), Snapshot)
-        # No script is left: the server says so, over a connection that is believed.
+        # No script is left: the server says so, over a trusted connection.
         with pytest.raises(GoneError):
             waypost.readiness()
     with ScriptedSocket([], ours) as server:
@@ -290,7 +290,7 @@ def test_a_feed_may_be_silent_and_ends_with_its_client() -> None:
             reader.start()
             reader.join(1)
             assert reader.is_alive()
-        # Whoever waits for more of it gets none once the client is closed.
+        # A reader that waits for more gets none once the client is closed.
         reader.join(10)
         assert not reader.is_alive()
         server.check()

@@ -38,7 +38,7 @@ def test_a_subscription_follows_its_script(case: dict[str, Any], is_async: bool)
 
 
 async def hear(client: Any, case: dict[str, Any]) -> tuple[list[Any], WaypostError | None]:
-    """What is told: as much as the case says, and the error where it says that one ends it."""
+    """The items received, as many as the case has, and the error if the case ends with one."""
     asked = case["subscribe"]
     subscription = client.subscribe(asked["channel"], after=asked.get("after"))
     told: list[Any] = []

@@ -22,15 +22,15 @@ import 'transport.dart';
 class Waypost {
   final Transport _transport;
 
-  /// With an API key. It belongs on a server: whoever has an app has the key in it too.
+  /// With an API key. Use it only on servers: anyone who has an app also has its key.
   Waypost.withKey(String key, Settings settings)
       : _transport = Transport(settings, Credential.fixed(key, settings.clock));
 
-  /// With a person's access token that stays.
+  /// With a fixed access token of a person.
   Waypost.withToken(String token, Settings settings)
       : _transport = Transport(settings, Credential.fixed(token, settings.clock));
 
-  /// With a function that gives an access token: asked when first needed, and again when it has expired.
+  /// With a function that returns an access token, called when first needed and again after expiry.
   Waypost.withTokens(TokenSource source, Settings settings)
       : _transport = Transport(settings, Credential.from(source, settings.clock));
 
@@ -63,17 +63,17 @@ class Waypost {
   late final Circles circles = Circles(_transport);
   late final Sos sos = Sos(_transport);
 
-  /// The position of this client's last command; what its reads wait for.
+  /// The position of this client's last command, which its reads wait for.
   String? get position => _transport.positions.wanted(Log.either);
 
   /// Live updates of a channel: `locations`, `places` and `sos`; with a key also `runs` and
-  /// `events`. Begins with a [Snapshot], or behind the position [after]. After any break it resumes
-  /// behind the last event, without gap or duplicate, and says [Reset] where it cannot. It ends when
-  /// nobody listens any more, or with an error that no retry mends.
+  /// `events`. Starts with a [Snapshot], or after the position [after]. After any break it resumes
+  /// after the last event, without gaps or duplicates, and sends [Reset] if it cannot. It ends when
+  /// the listener cancels, or with an error that no retry can fix.
   Stream<Told> subscribe(String channel, {String? after}) =>
       subscribeTo(_transport.settings, _transport.credential, channel, after: after);
 
-  /// The location queue that [storage] has under [name]; one for each person.
+  /// Opens the location queue in [storage] under [name]; one for each person.
   Future<LocationQueue> locationQueue(
     QueueStorage storage, {
     String name = 'waypost.fixes',
@@ -82,7 +82,7 @@ class Waypost {
   }) =>
       LocationQueue.open(_transport, storage, name: name, capacity: capacity, batch: batch);
 
-  /// Whether Waypost can do its work, check by check. Throws where it cannot.
+  /// Returns Waypost's readiness, check by check. Throws if it is not ready.
   Future<Json> readiness({RequestOptions? options}) =>
       _transport.json(Call(Operations.isReady, options: options));
 }

@@ -3,7 +3,7 @@ import 'dart:convert';
 
 import 'settings.dart';
 
-/// Whose requests these are.
+/// Credential for requests.
 class Credential {
   final TokenSource? _source;
   final Clock _clock;
@@ -12,20 +12,20 @@ class Credential {
   DateTime? _expiresAt;
   DateTime? _renewAt;
 
-  /// An API key or a token that stays, or nobody.
+  /// A fixed API key or token, or none.
   Credential.fixed(this._token, this._clock) : _source = null;
 
-  /// A token that is asked for.
+  /// A token from a function.
   Credential.from(TokenSource this._source, this._clock);
 
-  /// Whether another token can be had when this one has expired.
+  /// Whether a new token can be requested after this one expires.
   bool get renewable => _source != null;
 
-  /// When the token is to be replaced, where that is known: a fifth of its life before its end, and
-  /// at most a minute.
+  /// When to replace the token, if known: a fifth of its lifetime before it expires, and at most a
+  /// minute.
   DateTime? get renewAt => renewable ? _renewAt : null;
 
-  /// The present token; null where nobody is signed in.
+  /// Returns the current token; null if nobody is signed in.
   Future<String?> get() async {
     final expiresAt = _expiresAt;
     final ended = renewable && expiresAt != null && !expiresAt.isAfter(_clock.now());
@@ -33,7 +33,7 @@ class Credential {
     return renewable ? renew(_token) : null;
   }
 
-  /// Another token than [stale]. Callers at the same time share one question.
+  /// Returns a token other than [stale]. Concurrent callers share one request.
   Future<String> renew(String? stale) async {
     final present = _token;
     if (present != null && present != stale) return present;
@@ -65,7 +65,7 @@ class Credential {
   }
 }
 
-/// How long a JSON Web Token still holds; null where it does not say.
+/// The remaining lifetime of a JSON Web Token; null if it does not say.
 Duration? _lifeOf(String token, DateTime now) {
   final parts = token.split('.');
   if (parts.length != 3) return null;
@@ -76,7 +76,7 @@ Duration? _lifeOf(String token, DateTime now) {
       return end.difference(now);
     }
   } on FormatException {
-    // No JSON Web Token.
+    // Not a JSON Web Token.
   }
   return null;
 }

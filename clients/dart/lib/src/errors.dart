@@ -11,22 +11,22 @@ sealed class WaypostException implements Exception {
   String toString() => '$runtimeType: $message';
 }
 
-/// An argument cannot be right; nothing was sent.
+/// An argument is invalid; nothing was sent.
 final class InvalidArgumentException extends WaypostException {
   const InvalidArgumentException(super.message);
 }
 
-/// No answer came, or not all of it. What was asked for may have been done nevertheless.
+/// No response, or an incomplete one. The server may have carried out the request anyway.
 base class ConnectionFailedException extends WaypostException {
   const ConnectionFailedException(super.message);
 }
 
-/// No answer came in time.
+/// No response in time.
 final class TimedOutException extends ConnectionFailedException {
   const TimedOutException(super.message);
 }
 
-/// A socket ended for good.
+/// A socket ended permanently.
 final class SocketClosedException extends WaypostException {
   /// The close code, 3500 to 3999.
   final int code;
@@ -39,24 +39,24 @@ final class SubscriptionRefusedException extends WaypostException {
   const SubscriptionRefusedException(super.message);
 }
 
-/// Why a webhook must not be believed.
+/// Why a webhook must not be trusted.
 enum WebhookFault { secret, header, time, signature, body }
 
-/// A webhook must not be believed.
+/// A webhook must not be trusted.
 final class InvalidWebhookException extends WaypostException {
   final WebhookFault reason;
 
   const InvalidWebhookException(this.reason, super.message);
 }
 
-/// The server answered with an error. Common statuses have classes of their own.
+/// The server returned an error. Common statuses have their own classes.
 base class ApiException extends WaypostException {
   final int status;
 
-  /// The answer's body as it came. Not always JSON: proxies answer too.
+  /// The raw response body. Not always JSON: proxies respond too.
   final String body;
 
-  /// The answer's headers, with lower-case names.
+  /// The response headers, with lower-case names.
   final Map<String, String> headers;
 
   /// How long to wait before a retry, from `Retry-After`.
@@ -64,7 +64,7 @@ base class ApiException extends WaypostException {
 
   const ApiException._(this.status, this.body, this.headers, this.retryAfter, super.message);
 
-  /// The exception that stands for an answer which came at [now].
+  /// The exception for a response received at [now].
   factory ApiException.of(int status, String body, Map<String, String> headers, DateTime now) {
     final retryAfter = parseRetryAfter(headers['retry-after'], now);
     final message = _messageOf(status, body);
@@ -90,7 +90,7 @@ base class ApiException extends WaypostException {
     return parts == null || parts.length < 2 ? null : parts[1];
   }
 
-  /// The position that the answer named.
+  /// The position in the response.
   String? get position => headers['waypost-position'];
 }
 
@@ -118,7 +118,7 @@ final class NotFoundException extends ApiException {
       : super._();
 }
 
-/// 409: in conflict with the present state.
+/// 409: in conflict with the current state.
 final class ConflictException extends ApiException {
   const ConflictException._(super.status, super.body, super.headers, super.retryAfter, super.message)
       : super._();
@@ -142,25 +142,25 @@ final class UnsupportedTypeException extends ApiException {
       : super._();
 }
 
-/// 429: a limit is used up; [retryAfter] says for how long.
+/// 429: a limit is exceeded; [retryAfter] says for how long.
 final class RateLimitedException extends ApiException {
   const RateLimitedException._(super.status, super.body, super.headers, super.retryAfter, super.message)
       : super._();
 }
 
-/// 5xx: something failed inside.
+/// 5xx: an internal error.
 final class ServerException extends ApiException {
   const ServerException._(super.status, super.body, super.headers, super.retryAfter, super.message)
       : super._();
 }
 
-/// 503: something that is needed is away for the moment.
+/// 503: a dependency is temporarily unavailable.
 final class UnavailableException extends ApiException {
   const UnavailableException._(super.status, super.body, super.headers, super.retryAfter, super.message)
       : super._();
 }
 
-/// A success whose body is not what it should be, mostly a proxy's page.
+/// A success with an unexpected body, usually a proxy's page.
 final class BadAnswerException extends ApiException {
   const BadAnswerException(int status, String body, Map<String, String> headers)
       : super._(status, body, headers, null, 'the answer is not the JSON that was expected');
@@ -172,7 +172,7 @@ String _messageOf(int status, String body) {
       return message;
     }
   } on FormatException {
-    // Not from Waypost itself: `body` has it as it came.
+    // Not from Waypost itself: `body` has the raw text.
   }
   return 'the server answered with status $status';
 }
@@ -182,7 +182,7 @@ const _months = [
 ];
 final _httpDate = RegExp(r'^\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT$');
 
-/// The time to wait that a `Retry-After` names, in seconds or as a date; null where it makes no sense.
+/// Parses the wait in a `Retry-After`, in seconds or as a date; null if it is invalid.
 Duration? parseRetryAfter(String? text, DateTime now) {
   if (text == null) return null;
   final seconds = int.tryParse(text.trim());

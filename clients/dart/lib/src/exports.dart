@@ -3,18 +3,18 @@ import 'dart:typed_data';
 
 import 'transport.dart';
 
-/// How much of a file has come.
+/// The progress of an export.
 class ExportProgress {
   /// Bytes so far.
   final int received;
 
-  /// Bytes in all, where the server says so.
+  /// Total bytes, if the server says so.
   final int? total;
 
   const ExportProgress(this.received, this.total);
 }
 
-/// All records of a kind as one file. Nothing is asked for before it is read.
+/// All records of a kind as one file. Nothing is requested before it is read.
 class ExportedFile {
   final Transport _transport;
   final Call _call;
@@ -22,7 +22,7 @@ class ExportedFile {
 
   ExportedFile(this._transport, this._call, this._onProgress);
 
-  /// The whole file; begins again where the connection breaks.
+  /// Reads the whole file; starts over if the connection breaks.
   Future<Uint8List> bytes() => _transport.send(_call, (answer) async {
         final builder = BytesBuilder(copy: false);
         await for (final part in _watched(answer)) {
@@ -31,10 +31,10 @@ class ExportedFile {
         return builder.takeBytes();
       });
 
-  /// The whole file as text, of a CSV.
+  /// Reads the whole file as text, for CSV.
   Future<String> text() async => utf8.decode(await bytes());
 
-  /// Its parts as they come. A break is an error, so that no part is taken for the whole.
+  /// Its chunks as they arrive. A break is an error: no part passes for the whole.
   Stream<List<int>> chunks() async* {
     yield* _watched(await _transport.open(_call));
   }

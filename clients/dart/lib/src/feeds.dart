@@ -11,7 +11,7 @@ import 'transport.dart';
 /// The longest wait between two connections of a feed.
 const _most = Duration(seconds: 20);
 
-/// Past this silence a followed feed is dead: the server says something every 15 s.
+/// After this silence a followed feed is dead: the server sends something every 15 s.
 const _silence = Duration(seconds: 45);
 
 /// Everything that happened in the organization, in order.
@@ -21,7 +21,7 @@ class Feed {
 
   Feed(this._transport, this._operation);
 
-  /// The events up to the present end of the log, from the first one or behind the position [after].
+  /// The events up to the current end of the log, from the first one or after the position [after].
   ///
   /// [types] are names such as `lead.created` or patterns such as `run.*`.
   Stream<Json> read({String? after, List<String>? types, int? limit, RequestOptions? options}) {
@@ -30,9 +30,9 @@ class Feed {
     return Outlet<Json>((outlet) => _walk(outlet, place, live: false, maxRetries: retries)).stream;
   }
 
-  /// The events from now on, or behind [after], as they happen. After a break it continues behind
-  /// the last one, for as long as it takes. It ends when nobody listens any more, or with an error
-  /// that no retry mends.
+  /// The events from now on, or after [after], as they happen. After a break it resumes after the
+  /// last one, for as long as it takes. It ends when the listener cancels, or with an error that
+  /// no retry can fix.
   Stream<Json> follow({String? after, List<String>? types, int? limit}) {
     final place = _Place(after, types, limit);
     return Outlet<Json>((outlet) => _walk(outlet, place, live: true)).stream;
@@ -101,13 +101,13 @@ class Feed {
         'limit': place.left,
       },
       headers: {if (live && position != null) 'last-event-id': position},
-      // Retries are counted above, where it is known what came of each.
+      // Retries are counted above, where the outcome of each is known.
       options: const RequestOptions(maxRetries: 0),
     );
   }
 }
 
-/// A server-sent event as its lines come. What is no whole event when the stream ends is none.
+/// A server-sent event, line by line. An incomplete event when the stream ends does not count.
 class _Frame {
   final _Place _place;
   final _data = <String>[];
@@ -115,8 +115,8 @@ class _Frame {
 
   _Frame(this._place);
 
-  /// The data of the event that this line ends; null within one. An id without data is no event: it
-  /// tells where the feed begins.
+  /// The data of the event that this line ends; null within one. An id without data is not an
+  /// event: it marks where the feed begins.
   String? line(String line) {
     if (line.startsWith('data:')) {
       _data.add(line.substring(line.startsWith('data: ') ? 6 : 5));
@@ -134,7 +134,7 @@ class _Frame {
   }
 }
 
-/// How far a reader is.
+/// A reader's progress.
 class _Place {
   final String? after;
   final List<String>? types;
@@ -149,10 +149,10 @@ class _Place {
 
   int? get left => limit == null ? null : limit! - _told;
 
-  /// Notes where the feed begins, so that a break before the first event loses nothing.
+  /// Records where the feed begins, so that a break before the first event loses nothing.
   void begin(String start) => position ??= start;
 
-  /// Moves on to an event; false where it was told before.
+  /// Advances to an event; false if it was delivered before.
   bool take(String next) {
     final known = position;
     if (known != null && (next == known || isBehind(next, known) == false)) return false;

@@ -10,12 +10,12 @@ import 'positions.dart';
 import 'settings.dart';
 import 'transport.dart';
 
-/// What a subscription tells.
+/// An item of a subscription.
 sealed class Told {
   const Told();
 }
 
-/// The present state of the channel: first without `after`, and after a [Reset].
+/// The current state of the channel: first without `after`, and after a [Reset].
 final class Snapshot extends Told {
   final List<Json> data;
 
@@ -38,7 +38,7 @@ final class LiveEvent extends Told {
   const LiveEvent(this.position, this.type, this.time, this.data);
 }
 
-/// Of the positions between, only the newest of each person follow: this client was too slow.
+/// This client was too slow: of the positions between, only each person's newest follow.
 final class Conflated extends Told {
   final String from;
   final String to;
@@ -46,7 +46,7 @@ final class Conflated extends Told {
   const Conflated(this.from, this.to);
 }
 
-/// What was missed cannot be told any more: a [Snapshot] follows.
+/// Missed events are no longer available: a [Snapshot] follows.
 final class Reset extends Told {
   const Reset();
 }
@@ -68,7 +68,7 @@ class _Ended {
   const _Ended(this.code, this.reason, this.wasReady, this.token);
 }
 
-/// Where a subscription stands.
+/// A subscription's position.
 class _Place {
   String? position;
 
@@ -80,7 +80,7 @@ class _Place {
   }
 }
 
-/// A channel of `/ws`, over a connection of its own that is renewed after any break.
+/// Subscribes to a channel of `/ws`, on its own connection, and reconnects after any break.
 Stream<Told> subscribeTo(
   Settings settings,
   Credential credential,
@@ -140,7 +140,7 @@ class _Connection {
     StreamIterator<Object?>? frames;
     try {
       final socket = _socket = _settings.connect(address);
-      // Whoever stops listening ends the connection, also while it is silent.
+      // Cancelling ends the connection, even while it is silent.
       _outlet.onStop = () => socket.sink.close(1000).ignore();
       await socket.ready.timeout(_ready);
       frames = StreamIterator<Object?>(socket.stream);
@@ -153,19 +153,19 @@ class _Connection {
     } on WaypostException {
       rethrow;
     } on Exception catch (error) {
-      // It could not be had, broke, or was silent for too long.
+      // It failed to open, broke, or was silent for too long.
       return _Ended(_broken, '$error', _isReady, _token);
     } finally {
       _renewal?.cancel();
       _outlet.onStop = null;
-      // Not awaited: a dead connection would never say that it is closed.
+      // Not awaited: a dead connection would never report that it is closed.
       frames?.cancel().ignore();
       _socket?.sink.close(1000).ignore();
     }
   }
 
-  /// Waits for a frame. After some silence the server is asked for a sign of life; nothing else is
-  /// answered without a price, so the same token is sent once more, and `ready` comes.
+  /// Waits for a frame. After some silence it probes the server by sending the same token again,
+  /// which `ready` answers; no other frame is answered free of cost.
   Future<bool> _next(StreamIterator<Object?> frames) async {
     final next = frames.moveNext();
     try {
@@ -227,7 +227,7 @@ class _Connection {
     }
   }
 
-  /// Replaces the token before its end, over the open socket.
+  /// Replaces the token before it expires, over the open socket.
   void _planRenewal() {
     _renewal?.cancel();
     final renewAt = _credential.renewAt;
@@ -243,8 +243,8 @@ class _Connection {
       _token = token;
       _send({'type': 'auth', 'token': token});
     } catch (_) {
-      // The present one still holds; if it ends, the server closes the socket, and the next
-      // connection asks for another, where an error is told.
+      // The current one is still valid; if it expires, the server closes the socket, and the next
+      // connection requests another, where an error is reported.
     }
   }
 

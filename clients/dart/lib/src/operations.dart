@@ -1,6 +1,6 @@
 import 'positions.dart';
 
-/// An operation of the API. `./check` holds these against the API's document and the cases.
+/// An operation of the API. `./check` compares these with the API's document and the cases.
 class Operation {
   final String method;
 
@@ -19,7 +19,7 @@ class Operation {
   /// Its 500 is worth a retry: it has no 503.
   final bool again;
 
-  /// Goes without a credential.
+  /// Sent without a credential.
   final bool open;
 
   const Operation(
@@ -36,7 +36,7 @@ class Operation {
   const Operation.read(String path, {Log waits = Log.events, bool again = false})
       : this('GET', path, waits: waits, again: again);
 
-  /// Reads what does not wait for a position.
+  /// Reads without waiting for a position.
   const Operation.plain(String path, {bool open = false}) : this('GET', path, open: open);
 
   /// A command that takes a key.
@@ -48,7 +48,7 @@ class Operation {
   }) : this('POST', path, once: true, writes: writes, again: again, open: open);
 }
 
-/// All operations, by the names that the API's document gives them.
+/// All operations, by their names in the API's document.
 abstract final class Operations {
   static const triggerWorkflow =
       Operation.post('/api/v1/workflows/{workflowId}/trigger', again: true);

@@ -1,4 +1,4 @@
-// What an organization does with its key: workflows, runs, analytics, keys, webhooks, circles.
+// An organization's resources, with a key: workflows, runs, analytics, keys, webhooks, circles.
 import 'operations.dart';
 import 'pages.dart';
 import 'settings.dart';
@@ -10,7 +10,7 @@ class Workflows {
 
   Workflows(this._transport);
 
-  /// Starts a run: `{runId}`. Answered once the run is on disk.
+  /// Starts a run: `{runId}`. Returns once the run is on disk.
   Future<Json> trigger(String workflowId, {Json? payload, RequestOptions? options}) =>
       _transport.json(
         Call(Operations.triggerWorkflow, path: [workflowId], body: payload, options: options),
@@ -62,7 +62,7 @@ class Runs {
       _transport.json(Call(Operations.retryRun, path: [runId], options: options));
 }
 
-/// The business in numbers.
+/// Business analytics.
 class Analytics {
   final Transport _transport;
 
@@ -113,7 +113,7 @@ class Keys {
         ),
       );
 
-  /// All keys; with [q] those with a part of a name or of an id.
+  /// All keys; with [q] those whose name or id contains it.
   Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
@@ -133,7 +133,7 @@ class Webhooks {
 
   Webhooks(this._transport);
 
-  /// Creates an endpoint. Its secret is in the answer only here and after a rotation.
+  /// Creates an endpoint. Its secret is returned only here and after a rotation.
   Future<Json> create({
     required String url,
     List<String>? events,
@@ -152,7 +152,7 @@ class Webhooks {
         ),
       );
 
-  /// All endpoints; with [q] those with a part of an address, a description or an id.
+  /// All endpoints; with [q] those whose address, description or id contains it.
   Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
@@ -172,8 +172,8 @@ class Webhooks {
   Future<void> delete(String id, {RequestOptions? options}) =>
       _transport.done(Call(Operations.deleteWebhook, path: [id], options: options));
 
-  /// What was sent to it, with every delivery attempt. [q] is a part of an event type, or the whole
-  /// id of an event or a delivery.
+  /// Its deliveries, with every attempt. [q] is part of an event type, or the whole id of an event
+  /// or a delivery.
   Stream<Json> deliveries(String id, {String? q, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
@@ -185,7 +185,7 @@ class Webhooks {
         ),
       );
 
-  /// Replays deliveries: one ([deliveryId]), all behind a position ([after]), or all that failed
+  /// Replays deliveries: one ([deliveryId]), all after a position ([after]), or all that failed
   /// ([failed]). Give exactly one. `{replayed}`.
   Future<Json> replay(String id, {
     String? deliveryId,
@@ -206,7 +206,7 @@ class Webhooks {
         ),
       );
 
-  /// Gives it a new secret: `{secret}`. Deliveries are signed with the old one too for a day.
+  /// Rotates its secret: `{secret}`. For a day, deliveries are also signed with the old one.
   Future<Json> rotateSecret(String id, {RequestOptions? options}) =>
       _transport.json(Call(Operations.rotateWebhookSecret, path: [id], options: options));
 
@@ -215,7 +215,7 @@ class Webhooks {
       _transport.json(Call(Operations.testWebhook, path: [id], options: options));
 }
 
-/// Circles of the organization: whoever joins one shows it where they are.
+/// Circles of the organization: people who join one share their position with it.
 class OrganizationCircles {
   final Transport _transport;
 
@@ -227,7 +227,7 @@ class OrganizationCircles {
         Call(Operations.createCircleOfOrganization, body: {'name': name}, options: options),
       );
 
-  /// A code with which a person joins it: `{code, expiresAt}`.
+  /// Creates a code for a person to join it: `{code, expiresAt}`.
   Future<Json> invite(String id, {RequestOptions? options}) =>
       _transport.json(Call(Operations.inviteToCircleOfOrganization, path: [id], options: options));
 }

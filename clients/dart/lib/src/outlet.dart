@@ -1,13 +1,13 @@
 import 'dart:async';
 
-/// A stream whose producer hears at once that nobody listens any more, also while it waits. (An
-/// `async*` function would hear of it only at its next `yield`.)
+/// A stream whose producer learns at once that the listener cancelled, even while it waits. (An
+/// `async*` function would learn it only at its next `yield`.)
 class Outlet<T> {
   late final StreamController<T> _controller;
   final Completer<void> _stopped = Completer<void>();
   Completer<void>? _resumed;
 
-  /// Is called when the listener goes away: ends what the producer waits for.
+  /// Called when the listener cancels: ends what the producer waits for.
   void Function()? onStop;
 
   Outlet(Future<void> Function(Outlet<T> outlet) produce) {
@@ -24,10 +24,10 @@ class Outlet<T> {
 
   Stream<T> get stream => _controller.stream;
 
-  /// Whether nobody listens any more.
+  /// Whether the listener cancelled.
   bool get stopped => _stopped.isCompleted;
 
-  /// Gives an item to the listener, and waits while that one pauses.
+  /// Sends an item to the listener, and waits while it is paused.
   Future<void> add(T item) async {
     if (stopped) return;
     _controller.add(item);
@@ -36,7 +36,7 @@ class Outlet<T> {
     }
   }
 
-  /// Waits, but no longer than somebody listens.
+  /// Waits, but only while there is a listener.
   Future<void> sleep(Future<void> waiting) => Future.any([waiting, _stopped.future]);
 
   Future<void> _run(Future<void> Function(Outlet<T> outlet) produce) async {

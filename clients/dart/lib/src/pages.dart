@@ -4,13 +4,13 @@ import 'transport.dart';
 class ListPage {
   final List<Json> data;
 
-  /// How many match in all.
+  /// How many match in total.
   final int total;
 
   /// This page's number, from 1.
   final int page;
 
-  /// The most items on a page.
+  /// The maximum items on a page.
   final int limit;
 
   /// The cursor of the next page; null on the last one.
@@ -57,7 +57,7 @@ final _link = RegExp(r'<([^>]*)>([^<]*)');
 final _cursor = RegExp(r'[?&]cursor=([^&#]*)');
 final _next = RegExp(r';\s*rel="?next"?', caseSensitive: false);
 
-/// The cursor in a `Link` header. Only that is taken of the address: the server stays the same.
+/// The cursor in a `Link` header. The rest of the address is ignored: the server stays the same.
 String? cursorOf(String? header) {
   if (header == null) return null;
   for (final link in _link.allMatches(header)) {

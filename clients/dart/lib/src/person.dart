@@ -1,10 +1,10 @@
-// What a person does with an access token: account, positions, circles, SOS.
+// A person's resources, with an access token: account, positions, circles, SOS.
 import 'operations.dart';
 import 'pages.dart';
 import 'settings.dart';
 import 'transport.dart';
 
-/// Accounts. A session that is answered with (`{access_token, expires_in, user, …}`) is yours to keep.
+/// Accounts. Storing a returned session (`{access_token, expires_in, user, …}`) is up to you.
 class Auth {
   final Transport _transport;
 
@@ -31,7 +31,7 @@ class Auth {
         ),
       );
 
-  /// Signs in by password.
+  /// Signs in with a password.
   Future<Json> login({required String email, required String password, RequestOptions? options}) =>
       _transport.json(
         Call(Operations.signIn, body: {'email': email, 'password': password}, options: options),
@@ -41,7 +41,7 @@ class Auth {
   Future<Json> sendCode({required String phone, RequestOptions? options}) =>
       _transport.json(Call(Operations.sendCode, body: {'phone': phone}, options: options));
 
-  /// Signs in by a one-time code; with a token, attaches the phone to that account.
+  /// Signs in with a one-time code; with a token, attaches the phone to that account.
   Future<Json> verifyCode({required String phone, required String code, RequestOptions? options}) =>
       _transport.json(
         Call(Operations.verifyCode, body: {'phone': phone, 'code': code}, options: options),
@@ -65,7 +65,7 @@ class Auth {
         ),
       );
 
-  /// Everything that is kept of this person.
+  /// All data stored about this person.
   Future<Json> exportData({RequestOptions? options}) =>
       _transport.json(Call(Operations.exportAccount, options: options));
 
@@ -76,24 +76,24 @@ class Auth {
       );
 }
 
-/// Where people are. A fix is `{lat, lng, accuracy?, speed?, place_name?, recorded_at?, battery?}`:
+/// People's positions. A fix is `{lat, lng, accuracy?, speed?, place_name?, recorded_at?, battery?}`:
 /// degrees, metres, metres a second, up to 200 characters, RFC 3339, percent.
 class Location {
   final Transport _transport;
 
   Location(this._transport);
 
-  /// Says where one is, or was: `{id, recorded_at}`.
+  /// Reports where the person is or was: `{id, recorded_at}`.
   Future<Json> update(Json fix, {RequestOptions? options}) =>
       _transport.json(Call(Operations.updateLocation, body: fix, options: options));
 
-  /// The same for 1 to 100 fixes, as a whole or not at all.
+  /// Reports 1 to 100 fixes, all or none.
   Future<List<Json>> updateMany(List<Json> fixes, {RequestOptions? options}) async {
     final call = Call(Operations.updateLocation, body: fixes, options: options);
     return objects((await _transport.json(call))['accepted']);
   }
 
-  /// Hides one's position until [until] (RFC 3339).
+  /// Hides the person's position until [until] (RFC 3339).
   Future<void> pause({required String until, RequestOptions? options}) =>
       _transport.done(Call(Operations.pauseSharing, body: {'until': until}, options: options));
 
@@ -101,19 +101,19 @@ class Location {
   Future<void> resume({RequestOptions? options}) =>
       _transport.done(Call(Operations.resumeSharing, options: options));
 
-  /// The newest position of everybody whom one may see.
+  /// The newest position of everybody visible to the person.
   Future<List<Json>> latest({RequestOptions? options}) async {
     final call = Call(Operations.readLatest, options: options);
     return objects((await _transport.json(call))['data']);
   }
 
-  /// Where everybody whom one may see went within the last hour.
+  /// Where everybody visible to the person went within the last hour.
   Future<List<Json>> trails({RequestOptions? options}) async {
     final call = Call(Operations.readTrails, options: options);
     return objects((await _transport.json(call))['data']);
   }
 
-  /// Where somebody was, newest first; oneself without [userId]. [from] and [to] are RFC 3339,
+  /// Past positions, newest first; one's own without [userId]. [from] and [to] are RFC 3339,
   /// [limit] is 1 to 1,000.
   Future<List<Json>> history({
     int? userId,
@@ -141,11 +141,11 @@ class Circles {
   Future<Json> create({required String name, RequestOptions? options}) =>
       _transport.json(Call(Operations.createCircle, body: {'name': name}, options: options));
 
-  /// One's own circles.
+  /// The person's circles.
   Stream<Json> list({int? limit, RequestOptions? options}) =>
       walk(_transport, Call(Operations.listCircles, query: {'limit': limit}, options: options));
 
-  /// A code with which somebody joins it: `{code, expires_at}`.
+  /// Creates a code for joining it: `{code, expires_at}`.
   Future<Json> invite(String id, {RequestOptions? options}) =>
       _transport.json(Call(Operations.inviteToCircle, path: [id], options: options));
 
@@ -185,28 +185,28 @@ class Circles {
       _transport.done(Call(Operations.removePlace, path: [id, placeId], options: options));
 }
 
-/// SOS, which no limit holds back.
+/// SOS calls, which have no rate limit.
 class Sos {
   final Transport _transport;
 
   Sos(this._transport);
 
-  /// Calls for help, and says who was told: `{sos_id, audience}`. [call] is
+  /// Triggers an SOS, and returns who was alerted: `{sos_id, audience}`. [call] is
   /// `{lat?, lng?, message?, recorded_at?}`.
   Future<Json> trigger({Json? call, RequestOptions? options}) =>
       _transport.json(Call(Operations.triggerSos, body: call, options: options));
 
-  /// The open calls of oneself and of those who alerted one, newest first.
+  /// The open calls of the person and of those who alerted them, newest first.
   Future<List<Json>> open({RequestOptions? options}) async {
     final call = Call(Operations.listOpenSos, options: options);
     return objects((await _transport.json(call))['data']);
   }
 
-  /// Says that one has seen it.
+  /// Acknowledges it as seen.
   Future<Json> acknowledge(String id, {RequestOptions? options}) =>
       _transport.json(Call(Operations.acknowledgeSos, path: [id], options: options));
 
-  /// Says that it is over.
+  /// Marks it as over.
   Future<Json> resolve(String id, {RequestOptions? options}) =>
       _transport.json(Call(Operations.resolveSos, path: [id], options: options));
 }

@@ -7,14 +7,14 @@ import 'settings.dart';
 import 'store.dart';
 import 'transport.dart';
 
-/// Where a queue keeps what it has; on a phone a few lines over `shared_preferences`.
+/// The storage of a queue; on a phone a few lines over `shared_preferences`.
 abstract interface class QueueStorage {
   Future<String?> read(String key);
   Future<void> write(String key, String value);
   Future<void> remove(String key);
 }
 
-/// A fix that the server refused, and why. It is not sent again by itself.
+/// A fix that the server rejected, and why. It is not resent automatically.
 class Parked {
   final Json fix;
   final int status;
@@ -23,18 +23,18 @@ class Parked {
   const Parked(this.fix, this.status, this.message);
 }
 
-/// What became of a [LocationQueue.flush].
+/// The result of a [LocationQueue.flush].
 class Flushed {
-  /// How many arrived now.
+  /// How many arrived this time.
   final int sent;
 
-  /// How many wait in all.
+  /// How many wait in total.
   final int waiting;
 
-  /// How many are parked in all.
+  /// How many are parked in total.
   final int parked;
 
-  /// When it may be tried again; null where nothing forbids it.
+  /// The wait before the next attempt; null if none is needed.
   final Duration? retryAfter;
 
   const Flushed({
@@ -49,8 +49,8 @@ const _first = Duration(seconds: 1);
 const _most = Duration(minutes: 5);
 
 /// Keeps a phone's fixes until they have arrived, and sends them in arrays, oldest first. They
-/// survive the end of the app with the same times and keys, so that none is lost and none taken
-/// twice. The hour's limit is waited for; what the server refuses is parked and holds nothing up.
+/// survive the end of the app with the same times and keys, so that none is lost or accepted
+/// twice. The queue waits out the hourly limit, and parks rejected fixes, which block nothing.
 class LocationQueue {
   final Transport _transport;
   final Store _store;
@@ -62,8 +62,8 @@ class LocationQueue {
   int _savedHead;
   Future<Flushed>? _flushing;
 
-  /// Of a batch that was refused without saying for what: how many are left of it, and how many go
-  /// at a time.
+  /// For a batch that was rejected without naming a fix: how many of it are left, and how many to
+  /// send at a time.
   int _suspects = 0;
   int? _atOnce;
 
@@ -77,7 +77,7 @@ class LocationQueue {
     this._batch,
   ) : _savedHead = _state.head;
 
-  /// Opens the queue that [storage] has under [name].
+  /// Opens the queue in [storage] under [name].
   static Future<LocationQueue> open(
     Transport transport,
     QueueStorage storage, {
@@ -90,16 +90,16 @@ class LocationQueue {
     return LocationQueue._(transport, store, state, items, next, capacity, batch);
   }
 
-  /// How many wait.
+  /// How many fixes wait.
   int get waiting => _items.length;
 
   /// How many were dropped because the queue was full.
   int get dropped => _state.dropped;
 
-  /// What the server refused, oldest first.
+  /// The rejected fixes, oldest first.
   List<Parked> get parked => List.unmodifiable(_state.parked);
 
-  /// Keeps a fix; it is on disk when this completes. One without `recorded_at` is of now.
+  /// Adds a fix; it is on disk when this completes. `recorded_at` defaults to now.
   Future<void> add(Json fix) async {
     final seq = _next++;
     final given = fix['recorded_at'];
@@ -112,8 +112,8 @@ class LocationQueue {
     }
   }
 
-  /// Sends what may be sent. Completes also where nothing could be: [Flushed.retryAfter] then says
-  /// when to try again. Throws [UnauthorizedException] where a new token did not help either.
+  /// Sends what may be sent. Also completes if nothing could be: [Flushed.retryAfter] then says
+  /// when to try again. Throws [UnauthorizedException] if a new token did not help either.
   ///
   /// Call it after [add], when the app is started, and when the network is back.
   Future<Flushed> flush() {
@@ -122,14 +122,14 @@ class LocationQueue {
     return _flushing = _flush().whenComplete(() => _flushing = null);
   }
 
-  /// Lets a parked fix be sent again, as the last one.
+  /// Queues a parked fix again, as the last one.
   Future<void> retryParked(int index) async {
     final parked = _state.parked.removeAt(index);
     await add(parked.fix);
     await _save();
   }
 
-  /// Throws a parked fix away.
+  /// Discards a parked fix.
   Future<void> dropParked(int index) async {
     _state.parked.removeAt(index);
     await _save();
@@ -164,8 +164,8 @@ class LocationQueue {
     );
   }
 
-  /// What goes next: what may have arrived, as it was, or the oldest that may go. On disk before it
-  /// goes.
+  /// The next batch: the one that may have arrived, unchanged, or the oldest that may be sent. On
+  /// disk before it is sent.
   Future<List<Item>> _nextBatch() async {
     if (_state.batchKey != null) {
       final items = _items.where((item) => _state.batch.contains(item.seq)).toList();
@@ -182,7 +182,7 @@ class LocationQueue {
     return items;
   }
 
-  /// Learns what is left of the hour; where nothing is, to wait for more.
+  /// Records what is left of the hourly limit; if nothing is, when it resets.
   void _learn(Map<String, String> headers) {
     final limit = _limitOf(headers);
     _state.left = limit?.left;
@@ -208,7 +208,7 @@ class LocationQueue {
     }
   }
 
-  /// The hour is used up: what is left of it is used, or waited for more.
+  /// The hourly limit is reached: uses what is left of it, or waits for more.
   Future<void> _limited(ApiException error, List<Item> items) async {
     final limit = _limitOf(error.headers);
     if (limit != null && limit.left > 0 && limit.left < items.length) {
@@ -232,7 +232,7 @@ class LocationQueue {
   Future<void> _narrow(ApiException error, List<Item> items) async {
     final named = _named(error.message).where((index) => index < items.length);
     if (named.isEmpty && items.length > 1) {
-      // More than a whole hour's is cut to the hour's size, anything else halved.
+      // A batch above the hourly limit is cut to that limit, any other halved.
       final quota = int.tryParse(_quota.firstMatch(error.headers['ratelimit-policy'] ?? '')?[1] ?? '');
       final tooMany = quota != null && quota > 0 && quota < items.length;
       _suspects = items.length;
@@ -248,7 +248,7 @@ class LocationQueue {
     await _remove(faulty);
   }
 
-  /// Takes fixes out of the queue, done or parked.
+  /// Removes done or parked fixes from the queue.
   Future<void> _remove(List<Item> items) async {
     final gone = {for (final item in items) item.seq};
     _items.removeWhere((item) => gone.contains(item.seq));
@@ -268,13 +268,13 @@ class LocationQueue {
     return _store.saveState(_state, before);
   }
 
-  /// A time that no other fix that waits has: a person has one fix for each instant.
+  /// A time that no other waiting fix has: a person has one fix for each instant.
   String _ownInstant(String? given) {
     final taken = {
       for (final item in _items) _instant(item.fix['recorded_at'] as String? ?? ''),
     };
     final wished = given == null ? _now() : _instant(given);
-    // What is no time is for the server to refuse.
+    // The server rejects an invalid time.
     if (wished == null) return given!;
     var instant = wished;
     while (taken.contains(instant)) {
@@ -293,13 +293,13 @@ final _limit = RegExp(r'"locations"\s*;\s*r=(\d+)\s*;\s*t=(\d+)');
 final _quota = RegExp(r'"locations"\s*;\s*q=(\d+)');
 final _index = RegExp(r'(?:^|; )\[(\d+)\]');
 
-/// What is left of the hour's positions, and in how many milliseconds there is more.
+/// What is left of the hourly limit, and in how many milliseconds it resets.
 ({int left, int resetMs})? _limitOf(Map<String, String> headers) {
   final found = _limit.firstMatch(headers['ratelimit'] ?? '');
   if (found == null) return null;
   return (left: int.parse(found[1]!), resetMs: int.parse(found[2]!) * 1000);
 }
 
-/// The indices that a refusal names: `[2].lat: must be …; [4].lng: …`.
+/// The indices that a rejection names: `[2].lat: must be …; [4].lng: …`.
 Set<int> _named(String message) =>
     {for (final match in _index.allMatches(message)) int.parse(match[1]!)};

@@ -7,7 +7,7 @@ import 'pages.dart';
 import 'settings.dart';
 import 'transport.dart';
 
-/// Lines of one request of an import: few enough to be sent again, many enough to be quick.
+/// Lines of one request of an import: few enough to resend, many enough to be fast.
 const _lines = 2000;
 const _ndjson = 'application/x-ndjson';
 
@@ -24,7 +24,7 @@ class Records {
   Future<Json> create(Json record, {RequestOptions? options}) =>
       _transport.json(Call(Operations.create(kind), body: record, options: options));
 
-  /// Creates or replaces a record: `{id}`. Fields that are left out are empty afterwards.
+  /// Creates or replaces a record: `{id}`. Omitted fields are empty afterwards.
   Future<Json> put(String id, Json record, {RequestOptions? options}) =>
       _transport.json(Call(Operations.put(kind), path: [id], body: record, options: options));
 
@@ -36,8 +36,8 @@ class Records {
   Future<void> delete(String id, {RequestOptions? options}) =>
       _transport.done(Call(Operations.delete(kind), path: [id], options: options));
 
-  /// Creates or replaces many records, and tells what became of each, by its line from 1:
-  /// `{line, id, status}` or `{line, error}`. They go out some thousands at a time; each request is
+  /// Creates or replaces many records, and yields the outcome of each, by its line from 1:
+  /// `{line, id, status}` or `{line, error}`. Sends a few thousand at a time; each request is
   /// retried on its own and writes nothing twice.
   Stream<Json> importAll(Stream<Json> records, {RequestOptions? options}) async* {
     var before = 0;
@@ -54,7 +54,7 @@ class Records {
   }
 
   Stream<Json> _send(List<String> lines, int before, RequestOptions? options) async* {
-    // A key is for one body; the parts of an import have one each.
+    // A key is for one body: each part of an import has its own.
     final key = options?.idempotencyKey;
     final call = Call(
       Operations.create(kind),
@@ -85,7 +85,7 @@ class Records {
 class ExportedRecords extends Records {
   ExportedRecords(super.transport, super.kind);
 
-  /// All of them as a file: `csv`, `excel` or `pdf`, of companies `crm` too. With [updatedSince]
+  /// Exports all as a file: `csv`, `excel` or `pdf`, for companies also `crm`. With [updatedSince]
   /// (RFC 3339) only what was written or deleted since then.
   ExportedFile export({
     String format = 'csv',

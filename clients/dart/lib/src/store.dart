@@ -3,7 +3,7 @@ import 'dart:convert';
 import 'queue.dart';
 import 'transport.dart';
 
-/// A fix that waits, under a number of its own.
+/// A waiting fix, with its own number.
 class Item {
   final int seq;
 
@@ -13,29 +13,29 @@ class Item {
   const Item(this.seq, this.fix);
 }
 
-/// What a queue knows besides the fixes themselves.
+/// A queue's state besides the fixes themselves.
 class QueueState {
   /// The number of the first fix that may wait; those before are done.
   int head = 0;
 
-  /// Fixes behind the first that are done too.
+  /// Fixes after the first that are done too.
   Set<int> done = {};
 
-  /// What was sent and may have arrived: the same goes out again under the same key.
+  /// The batch that was sent and may have arrived: it is resent under the same key.
   String? batchKey;
   List<int> batch = [];
 
-  /// Before this moment nothing is tried, in milliseconds since 1970.
+  /// Nothing is sent before this time, in milliseconds since 1970.
   int until = 0;
 
-  /// How many positions the last answer left of the hour, and until when that holds.
+  /// How many positions of the hour the last response left, and until when that holds.
   int? left;
   int leftUntil = 0;
 
-  /// Failures in a row.
+  /// Consecutive failures.
   int failed = 0;
 
-  /// Refused fixes, as `{fix, status, message}`.
+  /// Rejected fixes, as `{fix, status, message}`.
   List<Parked> parked = [];
 
   /// How many were dropped because the queue was full.
@@ -80,8 +80,8 @@ List<int> _ints(Object? array) => (array as List<Object?>).cast<int>().toList();
 /// Fixes that are written together: adding one writes no more than these.
 const _together = 50;
 
-/// The fixes and the state of a queue in a storage. That a fix is done is told by the state, which
-/// is one write: after a crash at any moment nothing is lost.
+/// The fixes and the state of a queue in a storage. The state, which is one write, says which fixes
+/// are done: after a crash at any moment nothing is lost.
 class Store {
   final QueueStorage _storage;
   final String _name;
@@ -89,7 +89,7 @@ class Store {
 
   Store(this._storage, this._name);
 
-  /// The state, the fixes that wait, and the next number.
+  /// Loads the state, the waiting fixes, and the next number.
   Future<(QueueState, List<Item>, int)> load() async {
     final text = await _storage.read(_name);
     final state = text == null ? QueueState() : QueueState.of(jsonDecode(text) as Json);
@@ -108,7 +108,7 @@ class Store {
     }
   }
 
-  /// Writes the fixes that lie together with number [seq]. Those that are done are null.
+  /// Writes the fixes stored together with number [seq]. Those that are done are null.
   Future<void> saveFix(int seq, List<Item> items) => _write(() {
         final first = seq - seq % _together;
         final fixes = List<Json?>.filled(seq - first + 1, null);
@@ -126,7 +126,7 @@ class Store {
         }
       });
 
-  /// One write after another: of two at once nobody knows which one stays.
+  /// Writes one after another: of two at once, either could win.
   Future<void> _write(Future<void> Function() write) {
     final written = _writing.then((_) => write());
     _writing = written.catchError((Object _) {});

@@ -12,23 +12,23 @@ import 'settings.dart';
 /// A JSON object.
 typedef Json = Map<String, Object?>;
 
-/// The version that this client says it is.
+/// The version that this client reports.
 const version = '0.1.0';
 
 /// One call of an operation.
 class Call {
   final Operation operation;
 
-  /// What stands for the path's `{names}`, in their order.
+  /// The values for the path's `{names}`, in order.
   final List<String> path;
 
-  /// Values that are null are left out.
+  /// Null values are omitted.
   final Map<String, Object?> query;
 
   /// Sent as JSON; null: no body.
   final Object? body;
 
-  /// Sent as it is, in place of [body], as [textType].
+  /// Sent unchanged, instead of [body], as [textType].
   final String? text;
   final String? textType;
 
@@ -60,7 +60,7 @@ class Answer {
 
   Answer(this.status, this.headers, this._body);
 
-  /// The body's parts. Throws [ConnectionFailedException] where it breaks off or is silent for too long.
+  /// The body's chunks. Throws [ConnectionFailedException] if it breaks off or is silent for too long.
   Stream<List<int>> chunks(Duration patience) => _body.timeout(patience).handleError(
         (Object error) => throw _asWire(error),
         test: (error) => error is Exception && error is! WaypostException,
@@ -70,7 +70,7 @@ class Answer {
   Future<String> text(Duration patience) =>
       const Utf8Decoder(allowMalformed: true).bind(chunks(patience)).join();
 
-  /// The body's lines, without their ends.
+  /// The body's lines, without line endings.
   Stream<String> lines(Duration patience) => const LineSplitter()
       .bind(const Utf8Decoder(allowMalformed: true).bind(chunks(patience)));
 }
@@ -83,7 +83,7 @@ class Transport {
 
   Transport(this.settings, this.credential);
 
-  /// Calls, and gives back the JSON object of the answer.
+  /// Sends a call and returns the JSON object of the response.
   Future<Json> json(Call call, {void Function(Map<String, String> headers)? look}) =>
       send(call, (answer) async {
         look?.call(answer.headers);
@@ -91,19 +91,19 @@ class Transport {
         try {
           if (jsonDecode(body) case final Json object) return object;
         } on FormatException {
-          // Told below.
+          // Reported below.
         }
         throw BadAnswerException(answer.status, body, answer.headers);
       });
 
-  /// Calls, where the answer has nothing to say.
+  /// Sends a call and ignores the response body.
   Future<void> done(Call call) =>
       send<void>(call, (answer) => answer.chunks(settings.attemptTimeout).drain<void>());
 
-  /// Calls, and leaves the answer's body to whoever reads it.
+  /// Sends a call and leaves the response body to the caller.
   Future<Answer> open(Call call) => send(call, (answer) async => answer);
 
-  /// Calls, and reads the answer with [read], which is called again after a retry.
+  /// Sends a call and reads the response with [read], which is called again after a retry.
   Future<T> send<T>(Call call, Future<T> Function(Answer answer) read) async {
     final address = _address(call);
     final maxRetries = call.options.maxRetries ?? settings.maxRetries;
@@ -116,7 +116,7 @@ class Transport {
       } on WaypostException catch (error) {
         if (await _repaired(error, state)) continue;
         if (error is NotFoundException && call.operation.method == 'DELETE' && state.mayHaveArrived) {
-          // The attempt before, whose answer was lost, has deleted it. Deletions have no result.
+          // An earlier attempt, whose response was lost, has deleted it. Deletions have no result.
           return null as T;
         }
         final asked = error is ApiException ? error.retryAfter : null;
@@ -138,7 +138,7 @@ class Transport {
     DateTime deadline,
     Future<T> Function(Answer answer) read,
   ) async {
-    // What a source of tokens throws is its caller's to see.
+    // Errors of a token source go to its caller.
     state.token = call.operation.open ? null : await credential.get();
     state.position = _minPosition(call);
     final left = deadline.difference(settings.clock.now());
@@ -194,7 +194,7 @@ class Transport {
     if (position != null && operation.method != 'GET') positions.note(operation.writes, position);
   }
 
-  /// Whether the cause of an error is gone, so that the same may be tried again at once.
+  /// Whether the cause of an error is fixed, so that the call may be retried at once.
   Future<bool> _repaired(WaypostException error, _State state) async {
     final token = state.token;
     if (error is UnauthorizedException && token != null && credential.renewable && !state.renewed) {
@@ -215,7 +215,7 @@ class Transport {
     var nth = 0;
     final path = call.operation.path.replaceAllMapped(RegExp(r'\{\w+\}'), (name) {
       final value = call.path[nth++];
-      // These would name something else.
+      // These would address something else.
       if (value.isEmpty || value == '.' || value == '..') {
         throw InvalidArgumentException('${name[0]} must not be ${value.isEmpty ? 'empty' : value}');
       }
@@ -246,7 +246,7 @@ bool _isWorthARetry(WaypostException error, Operation operation) =>
     (error is ApiException &&
         (_again.contains(error.status) || (error.status == 500 && operation.again)));
 
-/// Whether a stream may come back after this: as above, and after any failure inside.
+/// Whether a stream may reconnect after this: as above, and after any internal error.
 bool passes(Object error) =>
     error is ConnectionFailedException ||
     (error is ApiException && (_again.contains(error.status) || error.status == 500));

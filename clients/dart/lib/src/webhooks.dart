@@ -5,14 +5,14 @@ import 'package:crypto/crypto.dart';
 import 'errors.dart';
 import 'transport.dart';
 
-/// What a webhook tells, once its signature has been verified after Standard Webhooks: its JSON with
-/// `id`, the delivery's `webhook-id`, which is the same over all attempts and replays. Whoever
-/// remembers it does nothing twice.
+/// Verifies a webhook's signature according to Standard Webhooks, and returns its JSON with `id`,
+/// the delivery's `webhook-id`, which is the same for all attempts and replays: store it to do
+/// nothing twice.
 ///
-/// [body] is the body exactly as it came, never JSON written anew. [secrets] are the endpoint's
+/// [body] is the body exactly as received, never re-encoded JSON. [secrets] are the endpoint's
 /// (`whsec_…`), several during a rotation. [tolerance] is how far the sender's clock may be off.
 ///
-/// Throws [InvalidWebhookException] where it must not be believed.
+/// Throws [InvalidWebhookException] if it must not be trusted.
 Json verifyWebhook(
   List<int> body,
   Map<String, String> headers, {
@@ -51,7 +51,7 @@ Json verifyWebhook(
   try {
     if (jsonDecode(utf8.decode(body)) case final Json event) return {...event, 'id': id};
   } on FormatException {
-    // Told below.
+    // Reported below.
   }
   throw const InvalidWebhookException(WebhookFault.body, 'the body is signed, but not a JSON object');
 }
@@ -61,7 +61,7 @@ List<int>? _keyOf(String secret) {
   return key == null || key.isEmpty ? null : key;
 }
 
-/// What base64 stands for; null where it is none.
+/// Decodes base64; null if it is invalid.
 List<int>? _bytesOf(String text) {
   try {
     return base64.decode(base64.normalize(text));
@@ -70,7 +70,7 @@ List<int>? _bytesOf(String text) {
   }
 }
 
-/// Takes as long whatever differs.
+/// Takes the same time whatever differs.
 bool _equal(List<int> one, List<int> two) {
   if (one.length != two.length) return false;
   var differing = 0;

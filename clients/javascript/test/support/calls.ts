@@ -3,7 +3,7 @@ import { Export, type RequestOptions, type Waypost } from "../../dist/index.js";
 
 type Arguments = Record<string, never> & { [name: string]: unknown };
 
-/** The names of the arguments that stand before the rest, by call. */
+/** The names of the arguments that come before the rest, by call. */
 const BEFORE: Record<string, string[]> = {
   "workflows.trigger": ["workflowId", "payload"],
   "workflows.put": ["workflowId", "definition"],
@@ -41,7 +41,7 @@ const RECORDS = ["companies", "deals", "contacts", "orders", "leads", "clients"]
 const WITH_REST =
   /^(?:\w+\.(?:list|page|read|follow|export|runs|deliveries|update|replay|create|register|login|sendCode|verifyCode|changePassword|delete|pause|history|join|addPlace|trigger)|analytics\.get)$/;
 
-/** Calls; lists, lines, feeds and imports are collected, the first `take` of them. */
+/** Calls; collects the first `take` items of lists, lines, feeds and imports. */
 export async function call(
   client: Waypost,
   name: string,

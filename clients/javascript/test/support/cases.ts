@@ -1,4 +1,4 @@
-// The cases that all clients play: their form, and how a value is held against what is expected.
+// The cases that all clients play: their form, and how a value is compared with the expected one.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Waypost, type WaypostOptions } from "../../dist/index.js";
@@ -70,7 +70,7 @@ export function casesOf<T>(name: string): T[] {
 
 const NOON = Date.parse("2026-11-22T12:00:00Z");
 
-/** A clock that stands still, moves by what is waited, and keeps the waits. */
+/** A clock that advances only by waits, and records them. */
 export class TestClock {
   readonly waits: number[] = [];
   #now = NOON;
@@ -86,12 +86,12 @@ export class TestClock {
   sleep = async (ms: number): Promise<void> => {
     this.waits.push(ms / 1000);
     this.#now += ms;
-    // Others get their turn, as they would in a wait.
+    // Other tasks run, as they would during a wait.
     await new Promise((resolve) => setImmediate(resolve));
   };
 }
 
-/** A client as a case wants it. */
+/** A client as a case specifies it. */
 export function clientOf(
   url: string,
   settings: ClientSettings = {},
@@ -129,7 +129,7 @@ function credential({ tokens, tokenSeconds }: ClientSettings, as: string): Parti
   return as === "nobody" ? {} : as === "key" ? { key: "wp_test" } : { token: "wp_test" };
 }
 
-/** Holds an answer against what is expected: more fields than these are right. */
+/** Compares an answer with the expected one: more fields are allowed. */
 export function assertHas(actual: unknown, wanted: Json, at = "result"): void {
   if (Array.isArray(wanted)) {
     assert.ok(Array.isArray(actual), `${at} is a list`);
@@ -141,7 +141,7 @@ export function assertHas(actual: unknown, wanted: Json, at = "result"): void {
       assertHas((actual as Record<string, unknown>)[name], value, `${at}.${name}`);
     }
   } else if (wanted === null) {
-    // JavaScript's own way to say that there is no answer.
+    // JavaScript's own way to express that there is no answer.
     assert.ok(actual === null || actual === undefined, `${at} is ${String(actual)}`);
   } else if (
     typeof wanted === "string" &&
@@ -158,7 +158,7 @@ function sameInstant(one: string, other: string): boolean {
   return /^\d{4}-\d\d-\d\dT/.test(other) && Date.parse(one) === Date.parse(other);
 }
 
-/** Holds an error against what is expected. */
+/** Compares an error with the expected one. */
 export function assertError(error: unknown, wanted: WantedError): void {
   assert.ok(error instanceof Error, `an error was expected, not ${JSON.stringify(error)}`);
   const { type, retryAfterSeconds, ...fields } = wanted;

@@ -31,7 +31,7 @@ interface Answer {
 
 /** A browser with one page. */
 export class Chromium {
-  /** What the page wrote into its console as an error, and what it threw. */
+  /** What the page logged to its console as an error, and what it threw. */
   readonly complaints: string[] = [];
   readonly #process: ChildProcess;
   readonly #folder: string;
@@ -84,7 +84,7 @@ export class Chromium {
     });
   }
 
-  /** Runs a program in the page; what it gives back must be JSON. */
+  /** Runs a program in the page; its result must be JSON. */
   async run(expression: string): Promise<unknown> {
     const done = await this.#send("Runtime.evaluate", {
       expression,

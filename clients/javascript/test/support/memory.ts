@@ -1,6 +1,6 @@
 import type { QueueStorage } from "../../dist/index.js";
 
-/** A storage as React Native's AsyncStorage is one: everything takes its time. */
+/** A storage like React Native's AsyncStorage: everything takes time. */
 export class Memory implements QueueStorage {
   readonly kept = new Map<string, string>();
 

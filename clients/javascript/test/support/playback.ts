@@ -1,4 +1,4 @@
-// An HTTP server that plays a script: each request is held against the next one expected.
+// An HTTP server that plays a script: each request is compared with the next one expected.
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -28,7 +28,7 @@ export class Playback {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Begins a script; `exact` also wants that nothing goes out which is not named. */
+  /** Starts a script; `exact` also requires that nothing unnamed is sent. */
   play(script: Exchange[], { exact = false, anew = true } = {}): void {
     this.#script = script;
     this.#exact = exact;
@@ -39,7 +39,7 @@ export class Playback {
     }
   }
 
-  /** Fails where something differed, or did not come. */
+  /** Fails if something differed or did not arrive. */
   finish(): void {
     if (this.#wrong !== undefined) {
       throw this.#wrong;
@@ -61,7 +61,7 @@ export class Playback {
       this.#compare(next.request, request, body);
     } catch (error) {
       this.#wrong ??= error;
-      // An answer that no client tries again, so that the case ends here.
+      // An answer that no client retries, so that the case ends here.
       response.writeHead(418).end(JSON.stringify({ error: String(error) }));
       return;
     }

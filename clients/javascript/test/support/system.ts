@@ -1,4 +1,4 @@
-// A Waypost for the tests, which can be asked for things and hurt: clients/system.
+// A Waypost for the tests, which takes requests and can be killed: clients/system.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -22,7 +22,7 @@ export interface Account {
 
 const PATIENCE_MS = 60_000;
 
-/** The system: one that runs already, named by WAYPOST_TEST_CONTROL, or one of its own. */
+/** The system: a running one, named by WAYPOST_TEST_CONTROL, or its own. */
 export class System {
   readonly #control: string;
   readonly #process: ChildProcess | undefined;
@@ -48,7 +48,7 @@ export class System {
     return new System((JSON.parse(line) as { control: string }).control, child);
   }
 
-  /** Lets go of it. */
+  /** Releases it. */
   async close(): Promise<void> {
     if (this.#process) {
       const ended = once(this.#process, "exit");
@@ -57,12 +57,12 @@ export class System {
     }
   }
 
-  /** Where it can be asked. */
+  /** Its control address. */
   get control(): string {
     return this.#control;
   }
 
-  /** Asks it for something. */
+  /** Sends it a request. */
   async ask<T>(path: string, body: object = {}): Promise<T> {
     const answer = await fetch(this.#control + path, {
       method: "POST",

@@ -7,7 +7,7 @@
         print(waypost.runs.get(run["runId"])["state"])
 
 :class:`AsyncWaypost` is the same for asyncio. `waypost.webhooks` verifies what Waypost sends you,
-`waypost.models` has the types of all that is sent and answered.
+`waypost.models` has the types of all requests and responses.
 """
 
 from . import models

@@ -1,4 +1,4 @@
-"""Requests before they are sent, and answers after they came: nothing here talks to anyone."""
+"""Requests before they are sent, and responses after they arrive: no network access here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*?\brel="?next"?', re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Call:
-    """One request, whatever number of tries it takes."""
+    """One request, however many attempts it takes."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
@@ -37,7 +37,7 @@ class Call:
     key: bool = False
     """Whether it takes an Idempotency-Key."""
     idempotency_key: str | None = None
-    """The caller's own key, which then goes in place of a new one."""
+    """The caller's own key, used instead of a new one."""
     waits: Feed | None = None
     """The feed whose newest position a read waits for."""
     min_position: str | Unset | None = UNSET
@@ -45,11 +45,11 @@ class Call:
     tells: Feed = "events"
     """The feed that a command's position belongs to."""
     retry_failed: bool = False
-    """Whether 500 may mean that something is away: so it is where 503 is not among the statuses."""
+    """Whether 500 may mean that something is unavailable, as where 503 is not a status."""
     anonymous: bool = False
-    """Whether it goes without a credential."""
+    """Whether it is sent without a credential."""
     quiet: float = 0.0
-    """For how many seconds its answer may say nothing, at least."""
+    """For how many seconds its response may be silent, at least."""
 
     def url(self, base: str) -> str:
         """Build the address."""
@@ -77,13 +77,13 @@ def written(value: object) -> bytes:
 def segment(value: str) -> str:
     """Encode an id as one segment of a path."""
     if value in {"", ".", ".."}:
-        # An address with these would name something else.
+        # These would address something else.
         raise InvalidArgumentError(f"{value!r} is no id")
     return quote(value, safe="")
 
 
 def moment(value: datetime | str) -> str:
-    """Write a moment as the API reads it."""
+    """Format a time as the API reads it."""
     if isinstance(value, str):
         return value
     if value.tzinfo is None:
@@ -100,12 +100,12 @@ def _text(value: QueryValue) -> str:
 
 
 def may_retry(call: Call, status: int) -> bool:
-    """Whether an answer means that the same may succeed later."""
+    """Whether a response means that the same may succeed later."""
     return status in _AGAIN or (status == 500 and call.retry_failed)
 
 
 def retry_after(headers: httpx.Headers, now: float) -> float | None:
-    """Read in how many seconds to come again: whole seconds, or a date."""
+    """Read in how many seconds to retry: whole seconds, or a date."""
     text = headers.get("retry-after", "").strip()
     if text.isdecimal():
         return float(text)
@@ -116,7 +116,7 @@ def retry_after(headers: httpx.Headers, now: float) -> float | None:
 
 
 def failure(status: int, headers: httpx.Headers, content: bytes, now: float) -> ApiError:
-    """Build the error of an answer that is no success."""
+    """Build the error for an unsuccessful response."""
     return error_of(
         status,
         content.decode(errors="replace"),
@@ -128,7 +128,7 @@ def failure(status: int, headers: httpx.Headers, content: bytes, now: float) -> 
 
 
 def parse(status: int, headers: httpx.Headers, content: bytes) -> Any:
-    """Read a success; None where it has no body."""
+    """Read a success; None if it has no body."""
     if status == 204 or not content:
         return None
     try:
@@ -138,7 +138,7 @@ def parse(status: int, headers: httpx.Headers, content: bytes) -> Any:
 
 
 def bad_answer(status: int, headers: httpx.Headers, content: bytes) -> BadAnswerError:
-    """Build the error of a success that is not what it should be."""
+    """Build the error for a success with an unexpected body."""
     kind = headers.get("content-type", "nothing that it names")
     return BadAnswerError(
         status,
@@ -149,7 +149,7 @@ def bad_answer(status: int, headers: httpx.Headers, content: bytes) -> BadAnswer
 
 
 def next_cursor(headers: httpx.Headers) -> str | None:
-    """Read where the next page begins from the `Link` header."""
+    """Read the cursor of the next page from the `Link` header."""
     found = _NEXT.search(headers.get("link", ""))
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Who asks: what is common to clients with and without `async`."""
+"""Credentials: what is common to clients with and without `async`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _EARLY_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Token:
-    """An access token, and how long it holds."""
+    """An access token, and how long it is valid."""
 
     value: str = field(repr=False)
     seconds: float | None = None
-    """From now on; None where that is not known: it then holds until it is refused."""
+    """From now on; None if unknown: it then counts as valid until it is rejected."""
 
 
 @dataclass(frozen=True)
 class Password:
-    """Signs in by e-mail and password, and again before the token ends."""
+    """Signs in with e-mail and password, and again before the token expires."""
 
     email: str
     password: str = field(repr=False)
@@ -31,11 +31,11 @@ class Held:
 
     value: str
     renew_at: float | None
-    """On the monotonic clock; None: when it is refused."""
+    """On the monotonic clock; None: when it is rejected."""
 
 
 def hold(token: Token | str, now: float) -> Held:
-    """Note when a token is to be renewed: when a fifth of its time is left, a minute at most."""
+    """Note when to renew a token: when a fifth of its lifetime is left, a minute at most."""
     if isinstance(token, str):
         return Held(token, None)
     if token.seconds is None:

@@ -1,4 +1,4 @@
-"""What can go wrong, as types."""
+"""The errors, as types."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ class WaypostError(Exception):
 
 
 class InvalidArgumentError(WaypostError, ValueError):
-    """An argument that cannot be right; nothing was sent."""
+    """An invalid argument; nothing was sent."""
 
 
 class ConnectionFailedError(WaypostError):
-    """No answer came, or none as a whole. A command may have been carried out all the same."""
+    """No response, or an incomplete one. A command may have been carried out all the same."""
 
 
 class TimedOutError(ConnectionFailedError):
-    """An answer took too long."""
+    """A response took too long."""
 
 
 class ApiError(WaypostError):
-    """An answer that says no.
+    """An error response.
 
     Attributes:
         status: The HTTP status.
         message: What went wrong, for people.
         body: The raw body, as text.
-        trace_id: Names the request in Waypost's logs; None where the answer names none.
-        retry_after: In how many seconds to come again; None where the answer does not say.
-        position: The answer's place in the log; None where it has none.
-        headers: All of the answer's.
+        trace_id: Identifies the request in Waypost's logs; None if the response has none.
+        retry_after: In how many seconds to retry; None if the response does not say.
+        position: The response's position in the log; None if it has none.
+        headers: All of the response.
 
     """
 
@@ -79,19 +79,19 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: not allowed; the message names the scope that a key lacks."""
+    """403: not allowed; for a key, the message names the missing scope."""
 
 
 class NotFoundError(ApiError):
-    """404: there is no such thing for this caller."""
+    """404: not found, or not visible to this caller."""
 
 
 class ConflictError(ApiError):
-    """409: at odds with what is there already."""
+    """409: in conflict with what exists already."""
 
 
 class GoneError(ApiError):
-    """410: what was named is gone for good, or a feed cannot resume from there."""
+    """410: no longer available, or a feed cannot resume from there."""
 
 
 class TooLargeError(ApiError):
@@ -99,27 +99,27 @@ class TooLargeError(ApiError):
 
 
 class UnsupportedTypeError(ApiError):
-    """415: a body of this type is not taken here."""
+    """415: a body of this type is not accepted."""
 
 
 class RateLimitedError(ApiError):
-    """429: the limit is used up; ``retry_after`` says for how long."""
+    """429: the limit is exceeded; ``retry_after`` says for how long."""
 
 
 class ServerError(ApiError):
-    """Any 5xx: something failed inside."""
+    """Any 5xx: an internal error."""
 
 
 class UnavailableError(ServerError):
-    """503: something that Waypost needs is away at the moment."""
+    """503: a dependency of Waypost is temporarily unavailable."""
 
 
 class BadAnswerError(ApiError):
-    """A success whose body is not what it should be, such as a proxy's page."""
+    """A success with an unexpected body, such as a proxy's page."""
 
 
 class SocketClosedError(WaypostError):
-    """A socket ended for good.
+    """A socket ended permanently.
 
     Attributes:
         code: The close code, 3500 to 3999.
@@ -140,7 +140,7 @@ class SocketClosedError(WaypostError):
 
 
 class SubscriptionRefusedError(WaypostError):
-    """A subscription that cannot be had, such as one behind a position of another feed."""
+    """A refused subscription, such as one after a position of another feed."""
 
     message: str
 
@@ -172,7 +172,7 @@ def error_of(
     position: str | None,
     headers: httpx.Headers | None = None,
 ) -> ApiError:
-    """Build the error that an answer means."""
+    """Build the error for a response."""
     kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
     return kind(
         status,

@@ -1,4 +1,4 @@
-"""What is known of an exported file."""
+"""Metadata of an exported file."""
 
 from __future__ import annotations
 

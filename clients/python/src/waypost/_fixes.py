@@ -31,19 +31,19 @@ _INDEX = re.compile(r"(?:^|; )\[(\d+)\]")
 
 @dataclass(frozen=True)
 class FlushResult:
-    """What became of what was waiting."""
+    """The result of a flush."""
 
     sent: int
-    """Fixes that were taken this time."""
+    """Fixes that were accepted this time."""
     waiting: int
     parked: int
     retry_after: float | None
-    """In how many seconds it may be tried again; None where it may be at once, or nothing waits."""
+    """In how many seconds to retry; None if that is possible at once, or nothing waits."""
 
 
 @dataclass(frozen=True)
 class ParkedFix:
-    """A fix that the server refused for good."""
+    """A fix that the server permanently rejected."""
 
     id: int
     fix: Fix
@@ -61,7 +61,7 @@ class Batch:
 
 
 class Store:
-    """The queue's memory. Safe to share between threads."""
+    """The queue's storage. Safe to share between threads."""
 
     def __init__(self, path: str | None) -> None:
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class Store:
             self._database.close()
 
     def add(self, fix: Fix, capacity: int) -> None:
-        """Keep a fix, and drop the oldest if there are too many."""
+        """Store a fix, and drop the oldest if there are too many."""
         instant = _instant(fix)
         with self._lock, self._database as database:
             taken = "SELECT 1 FROM fixes WHERE instant = ?"
@@ -90,7 +90,7 @@ class Store:
             )
             waiting = self._count("status IS NULL")
             if waiting > capacity:
-                # A batch under way keeps its form, or its key would mean something else.
+                # A batch in progress stays unchanged, or its key would mean something else.
                 database.execute(
                     "DELETE FROM fixes WHERE id IN (SELECT id FROM fixes WHERE status IS NULL "
                     "ORDER BY batch IS NOT NULL, id LIMIT ?)",
@@ -99,7 +99,7 @@ class Store:
                 self._note("dropped", self._noted("dropped") + waiting - capacity)
 
     def batch(self, most: int) -> Batch | None:
-        """Give the batch under way, or make one of the oldest; None where nothing waits."""
+        """Return the batch in progress, or make one of the oldest; None if nothing waits."""
         with self._lock, self._database as database:
             first = database.execute(
                 "SELECT batch FROM fixes WHERE batch IS NOT NULL ORDER BY id LIMIT 1"
@@ -120,17 +120,17 @@ class Store:
             return Batch(key, ids, fixes) if rows else None
 
     def sent(self, batch: Batch) -> None:
-        """Forget what was taken."""
+        """Delete an accepted batch."""
         with self._lock, self._database as database:
             database.execute("DELETE FROM fixes WHERE batch = ?", (batch.key,))
 
     def undo(self, batch: Batch) -> None:
-        """Take a batch apart, of which nothing was taken."""
+        """Dissolve a batch of which nothing was accepted."""
         with self._lock, self._database as database:
             database.execute("UPDATE fixes SET batch = NULL WHERE batch = ?", (batch.key,))
 
     def split(self, batch: Batch) -> None:
-        """Make two batches of one, of which nothing was taken."""
+        """Split in two a batch of which nothing was accepted."""
         half = (len(batch.ids) + 1) // 2
         with self._lock, self._database as database:
             for ids in (batch.ids[:half], batch.ids[half:]):
@@ -140,7 +140,7 @@ class Store:
                 )
 
     def park(self, ids: Sequence[int], status: int, message: str) -> None:
-        """Put fixes aside that were refused."""
+        """Park rejected fixes."""
         with self._lock, self._database as database:
             database.executemany(
                 "UPDATE fixes SET batch = NULL, status = ?, message = ? WHERE id = ?",
@@ -148,7 +148,7 @@ class Store:
             )
 
     def parked(self) -> list[ParkedFix]:
-        """List what was put aside, the oldest first."""
+        """List the parked fixes, the oldest first."""
         with self._lock:
             rows = self._database.execute(
                 "SELECT id, fix, status, message FROM fixes WHERE status IS NOT NULL ORDER BY id"
@@ -156,27 +156,27 @@ class Store:
         return [ParkedFix(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
 
     def unpark(self, id: int) -> None:  # noqa: A002
-        """Let a fix wait again."""
+        """Queue a fix again."""
         with self._lock, self._database as database:
             database.execute("UPDATE fixes SET status = NULL, message = NULL WHERE id = ?", (id,))
 
     def drop(self, id: int) -> None:  # noqa: A002
-        """Throw a parked fix away."""
+        """Discard a parked fix."""
         with self._lock, self._database as database:
             database.execute("DELETE FROM fixes WHERE id = ? AND status IS NOT NULL", (id,))
 
     def counts(self) -> tuple[int, int]:
-        """Say how many wait and how many are parked."""
+        """Count the waiting and the parked fixes."""
         with self._lock:
             return self._count("status IS NULL"), self._count("status IS NOT NULL")
 
     def noted(self, name: str) -> float:
-        """Read a number that outlives a restart; 0 unless it was noted."""
+        """Read a number that survives a restart; 0 unless it was noted."""
         with self._lock:
             return self._noted(name)
 
     def note(self, name: str, value: float) -> None:
-        """Note a number that outlives a restart."""
+        """Note a number that survives a restart."""
         with self._lock, self._database:
             self._note(name, value)
 
@@ -194,12 +194,12 @@ class Store:
 
 
 def refused(message: str) -> list[int]:
-    """Read which of an array an error speaks of."""
+    """Read which indexes of an array an error names."""
     return [int(index) for index in _INDEX.findall(message)]
 
 
 def allowance(headers: httpx.Headers) -> tuple[int | None, float | None, int | None]:
-    """Read what is left of the hour, until when in seconds, and how many a whole hour has."""
+    """Read what is left of the hourly limit, the seconds until it resets, and the whole limit."""
     left = _limit(headers.get("ratelimit", ""))
     whole = _limit(headers.get("ratelimit-policy", ""))
     seconds = left.get("t")

@@ -1,4 +1,4 @@
-"""What a subscription tells, and where it stands: nothing here talks to anyone."""
+"""The items and the position of a subscription: no network access here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ID = "s1"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is latest in the channel. Events follow."""
+    """The channel's current state. Events follow."""
 
     data: list[dict[str, Any]]
 
@@ -25,7 +25,7 @@ class LiveEvent:
     """Something happened."""
 
     position: str
-    """Its place in the log: a subscription ``after`` it goes on behind this event."""
+    """Its position in the log: a subscription ``after`` it resumes after this event."""
     type: str
     time: str
     data: dict[str, Any]
@@ -33,12 +33,12 @@ class LiveEvent:
 
 @dataclass(frozen=True)
 class Reset:
-    """What came between is not there any more: a snapshot follows, to begin afresh from."""
+    """Missed events are no longer available: a snapshot follows, to start over from."""
 
 
 @dataclass(frozen=True)
 class Conflated:
-    """Too much for this client: of the fixes between, only each person's newest follow."""
+    """The client was too slow: of the fixes between, only each person's newest follow."""
 
     after: str
     through: str
@@ -48,23 +48,23 @@ Told = Snapshot | LiveEvent | Reset | Conflated
 
 
 class Place:
-    """Where a subscription stands over all of its connections."""
+    """A subscription's position across all of its connections."""
 
     def __init__(self, channel: Channel, after: str | None) -> None:
         self._channel = channel
         self._after = after
-        """Behind which to begin; None: with a snapshot."""
+        """The position to start after; None: a snapshot."""
         self._base: str | None = None
         self._seen = Seen()
 
     def subscribe(self) -> str:
-        """Give the frame that begins it, or takes it up again."""
+        """Return the frame that starts or resumes it."""
         self._base = None
         frame = {"type": "subscribe", "id": ID, "channel": self._channel}
         return json.dumps(frame if self._after is None else {**frame, "after": self._after})
 
     def take(self, frame: dict[str, Any]) -> Told | None:
-        """Take a frame of the server; what there is to tell of it."""
+        """Take a frame of the server; return its item, if any."""
         if frame.get("id") != ID:
             return None
         match frame.get("type"):
@@ -95,12 +95,12 @@ class Place:
 
 
 def auth(token: str) -> str:
-    """Give the frame that says who it is."""
+    """Return the frame that authenticates."""
     return json.dumps({"type": "auth", "token": token})
 
 
 def read(text: str | bytes) -> dict[str, Any]:
-    """Read a frame; an empty one where it makes no sense."""
+    """Read a frame; an empty one if it is invalid."""
     try:
         frame = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What became of a record that was imported."""
+"""The outcome of an imported record."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TypedDict
 
 @dataclass(frozen=True)
 class ImportOutcome:
-    """What became of one record."""
+    """The outcome of one record."""
 
     line: int
     """Its number, from 1, in the order given."""
     id: str | None = None
     status: str | None = None
-    """``created``, ``updated`` or ``unchanged``; None where it was refused."""
+    """``created``, ``updated`` or ``unchanged``; None if it was refused."""
     error: str | None = None
-    """Why it was refused; None where it was written."""
+    """Why it was refused; None if it was written."""
 
 
 class AcceptedFix(TypedDict):
-    """A fix that was taken, now or when it was first sent."""
+    """A fix that was accepted, now or when it was first sent."""
 
     id: str
     recorded_at: str

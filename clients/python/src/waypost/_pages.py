@@ -15,11 +15,11 @@ class Page(Generic[T]):
 
     data: list[T]
     total: int
-    """All that match, on whatever page."""
+    """All matches, on any page."""
     page: int
     limit: int
     next_cursor: str | None = field(default=None)
-    """Where the next page begins; None on the last one."""
+    """The cursor of the next page; None on the last one."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.data)

@@ -18,7 +18,7 @@ class Positions:
         self._last: Feed = "events"
 
     def learn(self, feed: Feed, position: str) -> None:
-        """Note what a command answered."""
+        """Record the position from a command."""
         with self._lock:
             self._newest[feed] = _newer(self._newest.get(feed), position)
             self._last = feed
@@ -26,14 +26,14 @@ class Positions:
     def wanted(self, feed: Feed) -> str | None:
         """Choose the position that a read waits for.
 
-        What comes from fixes depends on the other feed too (who shares a circle), and a request
-        waits for one position: the one that was answered last.
+        Data from fixes also depends on the other feed (who shares a circle), and a request
+        waits for one position: the one that was returned last.
         """
         with self._lock:
             return self._newest.get(self._last if feed == "fixes" else "events")
 
     def forget(self, position: str) -> None:
-        """Drop a position that the server does not know any more."""
+        """Drop a position that the server no longer knows."""
         with self._lock:
             self._newest = {
                 feed: known for feed, known in self._newest.items() if known != position
@@ -43,8 +43,8 @@ class Positions:
 def _newer(known: str | None, answered: str) -> str:
     """Choose the later of two positions.
 
-    Answers to commands that run side by side arrive in any order. Positions are opaque, but those
-    of one feed end in a growing number; where that is not so the later answer counts.
+    Responses to concurrent commands arrive in any order. Positions are opaque, but those of one
+    feed end in a growing number; where that is not so, the later response counts.
     """
     if known is None:
         return answered

@@ -1,4 +1,4 @@
-"""Lines and server-sent events out of bytes, in whatever pieces these come."""
+"""Lines and server-sent events from bytes, however these are split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Lines:
         self._rest = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Give the lines that end in this piece."""
+        """Yield the lines that end in this piece."""
         if b"\n" not in piece:
             self._rest += piece
             return
@@ -24,14 +24,14 @@ class Lines:
 
     @property
     def has_rest(self) -> bool:
-        """Whether a line has begun that has not ended."""
+        """Whether there is an unfinished line."""
         return bool(self._rest)
 
 
 class Events:
-    """Reads the ids and data of server-sent events; comments and other fields are passed over.
+    """Reads the ids and data of server-sent events; comments and other fields are ignored.
 
-    A place that is told without an event has no data.
+    A position that is sent without an event has no data.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Events:
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, str | None]]:
-        """Give id and data of the events that end in this piece."""
+        """Yield id and data of the events that end in this piece."""
         for line in self._lines.feed(piece):
             name, _, value = line.decode(errors="replace").partition(":")
             value = value.removeprefix(" ")
@@ -56,7 +56,7 @@ class Events:
 
 
 class Seen:
-    """What was told lately, so that nothing is told twice after a break."""
+    """The latest positions, so that nothing is delivered twice after a break."""
 
     _MOST = 4096
 

@@ -1,4 +1,4 @@
-"""The version, how this client names itself, and where it says what it does."""
+"""The version, the user agent, and the logger."""
 
 import logging
 import platform

@@ -1,4 +1,4 @@
-"""Verification of webhooks, after Standard Webhooks. Needs nothing but Python.
+"""Verification of webhooks by Standard Webhooks. Needs nothing but Python.
 
 from waypost.webhooks import WebhookError, verify
 
@@ -24,19 +24,19 @@ Reason = Literal["secret", "header", "time", "signature", "body"]
 
 
 class Headers(Protocol):
-    """A dictionary, or what web frameworks have in its place."""
+    """A dictionary, or its equivalent in a web framework."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """Give names and values."""
+        """Return names and values."""
         ...
 
 
 class WebhookError(Exception):
-    """A delivery that is not to be believed. Answer it with 400.
+    """A delivery that must not be trusted. Answer it with 400.
 
     Attributes:
-        reason: ``secret`` (none that can be used), ``header`` (missing), ``time`` (too long ago,
-            ahead, or no number), ``signature`` (none fits), ``body`` (signed, but no JSON object).
+        reason: ``secret`` (no usable one), ``header`` (missing), ``time`` (too old, too far ahead,
+            not a number), ``signature`` (none matches), ``body`` (signed, but not a JSON object).
 
     """
 
@@ -50,15 +50,15 @@ class Delivery:
     """A verified delivery."""
 
     id: str
-    """The same for every attempt and replay: remember it to do nothing twice."""
+    """The same for every attempt and replay: store it to do nothing twice."""
     type: str
     timestamp: str
     """When it happened."""
     data: Any
     position: str | None
-    """Its place in the log."""
+    """Its position in the log."""
     cause: str | None
-    """Pass it on with :meth:`Waypost.because_of` where you call Waypost because of this."""
+    """Pass it on with :meth:`Waypost.because_of` if you call Waypost because of this."""
     body: Mapping[str, Any]
     """All of it."""
 
@@ -74,14 +74,14 @@ def verify(
     """Verify a delivery and read it.
 
     Args:
-        body: The request's body, byte for byte as it came.
+        body: The request's body, byte for byte as received.
         headers: The request's headers, their names in any case.
-        secrets: The endpoint's secret; several while you change from one to the next.
+        secrets: The endpoint's secret; several during a rotation.
         tolerance: How far its time may be from now, in seconds.
-        now: Seconds since 1970; the present unless given.
+        now: Seconds since 1970; the current time unless given.
 
     Raises:
-        WebhookError: It is not to be believed.
+        WebhookError: It must not be trusted.
 
     """
     raw = body.encode() if isinstance(body, str) else body
@@ -93,7 +93,7 @@ def verify(
     _check_time(moment, tolerance, time.time() if now is None else now)
     signed = f"{message_id}.{moment}.".encode() + raw
     expected = [hmac.new(key, signed, hashlib.sha256).digest() for key in keys]
-    # Every pair is compared, so that the time it takes tells nothing.
+    # Every pair is compared, so that the time it takes reveals nothing.
     fitting = [hmac.compare_digest(one, two) for one in _given(signatures) for two in expected]
     if not any(fitting):
         raise WebhookError("signature", "no signature fits a secret that is known here")

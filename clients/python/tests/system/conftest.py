@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 class System:
-    """Waypost, and what hurts it."""
+    """Waypost, and its faults."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -86,7 +86,7 @@ def system() -> Iterator[System]:
 
 @pytest.fixture(autouse=True)
 def whole_again(system: System) -> Iterator[None]:
-    """Leaves the next test a running system, whatever became of this one."""
+    """Leaves the next test a running system, however this one ended."""
     yield
     system.post("/nats/release")
     system.post("/nats/start")
@@ -94,7 +94,7 @@ def whole_again(system: System) -> Iterator[None]:
 
 
 def eventually(look: Callable[[], Any], what: str) -> Any:
-    """Waits until a look gives something, and gives it."""
+    """Waits until `look` returns something, and returns it."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         found = look()

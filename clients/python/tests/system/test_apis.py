@@ -1,4 +1,4 @@
-"""The three APIs and what is beyond them, on a running Waypost."""
+"""The three APIs and more, on a running Waypost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_run_is_started_and_read(system: System, greeting: Any) -> None:
     with system.client() as waypost:
         assert waypost.workflows.put("greet", greeting) == {"workflowId": "greet", "version": 1}
         run_id = waypost.workflows.trigger("greet", {"n": 7})["runId"]
-        # Without a wait of its own: the read waits for what was written.
+        # Without an explicit wait: the read waits for what was written.
         assert waypost.runs.get(run_id)["triggerPayload"]["n"] == 7
         eventually(lambda: waypost.runs.get(run_id)["state"] == "SUCCEEDED", "the run to succeed")
         assert [run["runId"] for run in waypost.workflows.runs("greet")] == [run_id]
@@ -183,7 +183,7 @@ def test_the_limit_of_a_key_is_told(system: System) -> None:
 
 
 class Receiver:
-    """An endpoint that keeps what it is sent."""
+    """An endpoint that keeps what it receives."""
 
     def __init__(self) -> None:
         self.received: list[tuple[bytes, dict[str, str]]] = []
@@ -324,7 +324,7 @@ def test_the_async_client_does_many_things_at_once(system: System) -> None:
                 for number in range(300)
             )
             await asyncio.gather(*writes)
-            # Answers came in any order; the read waits for the newest of all positions.
+            # Responses came in any order; the read waits for the newest of all positions.
             assert (await waypost.clients.page(limit=1)).total == 300
             assert len([one async for one in waypost.clients.list(limit=70)]) == 300
 
@@ -343,7 +343,7 @@ def test_two_thousand_calls_leave_nothing_behind(system: System) -> None:
         for _ in range(1900):
             waypost.leads.put("l", {"name": "Ada"})
         for _ in range(100):
-            # Left off in the middle.
+            # Abandoned in the middle.
             next(waypost.events.read(types=["lead.*"]))
         after = held()
     assert after[0] - before[0] < 4096

@@ -1,4 +1,4 @@
-"""Kills of Waypost (kill -9) and of NATS amid retries, sockets, feeds and the queue."""
+"""Kills of Waypost (kill -9) and NATS during retries, sockets, feeds and the queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waypost import AsyncSubscription, AsyncWaypost, Clock, LiveEvent, Settings,
 
 
 class Waits(Clock):
-    """Real time that counts how often a call was tried again."""
+    """Real time that counts how often a call was retried."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -27,7 +27,7 @@ class Waits(Clock):
 
 
 class Crowd:
-    """Does something again and again, each time once, while a system is hurt."""
+    """Does something repeatedly, each time once, while a system has faults."""
 
     def __init__(self, work: Callable[[int], str]) -> None:
         self._work = work
@@ -41,13 +41,13 @@ class Crowd:
         try:
             while not self._is_over:
                 self.answered.append(self._work(len(self.answered)))
-                # Not more than the listeners should have to hear.
+                # No more than the listeners should have to receive.
                 time.sleep(0.01)
         except Exception as error:
             self.errors.append(error)
 
     def more(self, count: int = 10) -> None:
-        """Waits until so many more things are done."""
+        """Waits until `count` more things are done."""
         until = len(self.answered) + count
         eventually(lambda: len(self.answered) >= until or self.errors, f"{count} answers")
         assert not self.errors, self.errors
@@ -59,12 +59,12 @@ class Crowd:
 
 
 def patient() -> Settings:
-    """Less patient with one try than NATS is away."""
+    """An attempt timeout shorter than NATS is away."""
     return replace(PATIENT, attempt_timeout=2, clock=Waits())
 
 
 def hurt(system: System, crowd: Crowd, waits: Waits) -> None:
-    """Kills Waypost and NATS and holds NATS still while the crowd works."""
+    """Kills Waypost and NATS and pauses NATS while the crowd works."""
     harms: list[Callable[[], None]] = [
         lambda: system.restart(0.5),
         lambda: system.interrupt_nats(3),
@@ -98,7 +98,7 @@ def triggered(events: list[Told]) -> list[str]:
 
 
 def check(waypost: Waypost, crowd: Crowd, events: list[Told]) -> None:
-    """Nothing was lost, doubled, or done twice."""
+    """Nothing was lost, duplicated, or done twice."""
     assert triggered(events) == crowd.answered
     positions = [position for position, _, _ in events]
     assert len(positions) == len(set(positions))
@@ -112,7 +112,7 @@ def check(waypost: Waypost, crowd: Crowd, events: list[Told]) -> None:
 
 
 class Listener:
-    """Collects what a source tells, until it has heard of the end of every run."""
+    """Collects the events of a source, until every run has ended."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -145,7 +145,7 @@ def test_a_socket_loses_and_doubles_nothing_through_faults(system: System, greet
     with system.client(settings) as waypost:
         waypost.workflows.put("greet", greeting)
         with waypost.subscribe("events") as subscription:
-            # The snapshot says that it is subscribed from here on.
+            # The snapshot shows that it is subscribed from here on.
             next(subscription)
             listener = Listener(subscription)
             crowd = Crowd(trigger(waypost))
@@ -185,7 +185,7 @@ def test_an_async_socket_loses_and_doubles_nothing_through_faults(
                 crowd = Crowd(trigger(writer))
                 await asyncio.to_thread(hurt, system, crowd, cast("Waits", settings.clock))
                 await asyncio.to_thread(listener.until, crowd)
-            # Its end is the end of whoever listens.
+            # When it ends, its listeners end.
             await listening
         await asyncio.to_thread(check, writer, crowd, listener.events)
 
@@ -195,7 +195,7 @@ def test_an_async_socket_loses_and_doubles_nothing_through_faults(
 def test_writes_are_done_once_through_faults(system: System) -> None:
     settings = patient()
     with system.client(settings) as waypost:
-        # Without an id of its own: a second try under another key would make a second.
+        # Without an id: a retry under another key would create a second one.
         crowd = Crowd(lambda number: waypost.leads.create({"name": f"Lead {number:04}"})["id"])
         hurt(system, crowd, cast("Waits", settings.clock))
         leads = list(waypost.leads.list(limit=100))
@@ -233,7 +233,7 @@ def test_a_queue_keeps_to_the_hours_limit(system: System) -> None:
         for number in range(20):
             queue.add(number, 0.5, recorded_at=f"2026-11-01T10:{number:02}:00Z")
         result = queue.flush()
-        # Twenty at once never fit into an hour of eight; learning that takes one of the eight.
+        # Twenty at once exceed an hourly limit of eight; learning that takes one of the eight.
         assert (result.sent, result.waiting, result.parked) == (7, 13, 0)
         assert 0 < (result.retry_after or 0) <= 3604
         assert queue.flush().sent == 0

@@ -1,4 +1,4 @@
-"""Tokens that end while they are used."""
+"""Tokens that expire while in use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conftest import System
 
 from waypost import LiveEvent, Snapshot
 
-# A fifth of it is left when a token is renewed, which a busy machine may not be late for.
+# A token is renewed when a fifth of this is left, which a busy machine must not miss.
 SECONDS = 20
 
 

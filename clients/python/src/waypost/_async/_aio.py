@@ -1,4 +1,4 @@
-"""What differs between clients with and without `async` and cannot be translated by words."""
+"""What differs between clients with and without `async` beyond a translation of words."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["ClientConnection", "Lock", "called", "open_socket", "received", "wak
 
 
 async def called(answer: Awaitable[T] | T) -> T:
-    """Give what a user's function gave, which may be an `async` one."""
+    """Return the result of a user's function, which may be `async`."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
 async def open_socket(url: str, timeout: float, tls: ssl.SSLContext | None) -> ClientConnection:
-    """Connect, through the proxy that the environment names, as requests go."""
+    """Connect, through the proxy from the environment, as requests do."""
     return await connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, ssl=tls)
 
 
 async def received(socket: ClientConnection, timeout: float | None) -> str | bytes | None:
-    """Wait for a frame; None if none came in time."""
+    """Wait for a frame; None if none arrives in time."""
     try:
         return await asyncio.wait_for(socket.recv(), timeout)
     except asyncio.TimeoutError:
@@ -35,4 +35,4 @@ async def received(socket: ClientConnection, timeout: float | None) -> str | byt
 
 
 def wake(answer: httpx.Response) -> None:
-    """End an answer that somebody reads: closing its connection does."""
+    """End a response that is being read: closing its connection does."""

@@ -1,4 +1,4 @@
-"""Who asks: a key, or a token that is renewed."""
+"""Credentials: a key, or a token that is renewed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AsyncCredentialSource = str | Password | Callable[[], "Awaitable[Token | str] | 
 
 
 class AsyncCredential:
-    """Gives the token of the moment, and asks for the next one once, however many want it."""
+    """Provides the current token, and requests the next one once, however many want it."""
 
     def __init__(
         self,
@@ -28,27 +28,27 @@ class AsyncCredential:
 
     @property
     def is_renewable(self) -> bool:
-        """Whether there may be another one after this."""
+        """Whether another token may follow this one."""
         return self._source is not None and not isinstance(self._source, str)
 
     async def token(self) -> str | None:
-        """Give the present one; None where there is none."""
+        """Return the current one; None if there is none."""
         held = self._held
         if self._source is None or (held is not None and not self._is_due(held)):
             return held.value if held else None
         return await self.renewed(held.value if held else None)
 
     async def renewed(self, refused: str | None) -> str:
-        """Give another one than that which was refused or is about to end."""
+        """Return another one than that which was rejected or is about to expire."""
         async with self._lock:
             held = self._held
-            # Somebody else may have been quicker.
+            # Another caller may have been faster.
             if held is None or held.value == refused:
                 self._held = held = hold(await self._ask(), self._clock.monotonic())
             return held.value
 
     def renewal_in(self) -> float | None:
-        """Say in how many seconds the present one should be renewed; None: when it is refused."""
+        """Return in how many seconds to renew the current one; None: when it is rejected."""
         if self._held is None or self._held.renew_at is None:
             return None
         return max(0.0, self._held.renew_at - self._clock.monotonic())

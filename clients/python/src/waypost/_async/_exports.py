@@ -20,20 +20,20 @@ Progress = Callable[[int], None]
 
 
 class AsyncExportStream:
-    """An export while it comes in."""
+    """An export while it arrives."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self._answer = answer
         self.filename, self.content_type = described(answer.headers)
 
     async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Give the file piece by piece. Raises where it breaks off: what came is then a part."""
+        """Yield the file in chunks. Raises if it breaks off: what arrived is then incomplete."""
         async for piece in self._answer.aiter_bytes():
             yield piece
 
 
 class AsyncExports:
-    """What can be exported."""
+    """Records that can be exported."""
 
     _transport: AsyncTransport
     _kind: str
@@ -72,11 +72,11 @@ class AsyncExports:
         """Export everything, newest first.
 
         Args:
-            format: ``csv``, ``excel`` or ``pdf``; of companies ``crm`` too.
-            to: A file's path, which gets its name only once it is whole; or something to write
+            format: ``csv``, ``excel`` or ``pdf``; for companies also ``crm``.
+            to: A file's path, which gets its name only once it is complete; or something to write
                 bytes to. None: the bytes are the result.
             updated_since: Only what was written or deleted since then.
-            progress: Called with the number of bytes so far, after each piece.
+            progress: Called with the number of bytes so far, after each chunk.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
@@ -86,7 +86,7 @@ class AsyncExports:
         if isinstance(to, (str, os.PathLike)):
             return await self._save(call, Path(to), progress)
         async with self._transport.stream(call) as answer:
-            # What was written there cannot be taken back, so that this is not tried again.
+            # What was written there cannot be undone, so this is not retried.
             return await _copy(answer, to, progress)
 
     @asynccontextmanager
@@ -97,7 +97,7 @@ class AsyncExports:
         updated_since: datetime | str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> AsyncIterator[AsyncExportStream]:
-        """Export piece by piece, in an ``async with`` block."""
+        """Export in chunks, in an ``async with`` block."""
         async with self._transport.stream(
             self._call(format, updated_since, min_position)
         ) as answer:

@@ -1,4 +1,4 @@
-"""Lists that come page by page."""
+"""Lists, fetched page by page."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class AsyncListing(Generic[T]):
-    """A list, walked by cursor: nothing is left out or doubled while others write to it.
+    """A list, fetched by cursor: nothing is skipped or repeated while others write to it.
 
-    Pages are asked for as they are needed, and again with each new iteration.
+    Pages are requested as they are needed, and again with each new iteration.
     """
 
     def __init__(self, transport: AsyncTransport, call: Call) -> None:
@@ -29,7 +29,7 @@ class AsyncListing(Generic[T]):
                 yield item
 
     async def pages(self) -> AsyncIterator[Page[T]]:
-        """Give page after page."""
+        """Yield page after page."""
         call = self._call
         while True:
             page: Page[T] = await read_page(self._transport, call)
@@ -39,7 +39,7 @@ class AsyncListing(Generic[T]):
             call = replace(call, query={**self._call.query, "cursor": page.next_cursor})
 
     async def collect(self, most: int) -> list[T]:
-        """Give the first items, at most so many, in a list."""
+        """Return the first items, at most ``most``, as a list."""
         items: list[T] = []
         if most > 0:
             async for item in self:
@@ -50,13 +50,13 @@ class AsyncListing(Generic[T]):
 
 
 async def read_page(transport: AsyncTransport, call: Call) -> Page[Any]:
-    """Ask for one page."""
+    """Request one page."""
     status, headers, content = await transport.fetch(call)
     told = parse(status, headers, content)
     if not isinstance(told, dict) or not isinstance(told.get("data"), list):
         raise bad_answer(status, headers, content)
     data = told["data"]
-    # A list that has no pages says nothing of them.
+    # A list without pages does not describe them.
     total, page, limit = (
         told.get(name, default)
         for name, default in (("total", len(data)), ("page", 1), ("limit", len(data)))

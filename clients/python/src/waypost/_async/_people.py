@@ -28,7 +28,7 @@ from ..models import (
 from ._automation import _AsyncResource
 from ._lists import AsyncListing
 
-# Inside a class with a method of that name, `list` is no type.
+# Inside a class with a method of that name, `list` is not a type.
 Places = list[Place]
 
 
@@ -44,14 +44,14 @@ class AsyncAuth(_AsyncResource):
         phone: str | None = None,
         idempotency_key: str | None = None,
     ) -> Session:
-        """Open an account and sign in.
+        """Register an account and sign in.
 
         Args:
-            name: The person's.
+            name: The person's name.
             email: An address that has no account yet.
             password: 8 characters or more.
-            phone: In E.164, as ``+4915112345678``; it is held once it is verified.
-            idempotency_key: One of your own.
+            phone: In E.164, such as ``+4915112345678``; it is held once it is verified.
+            idempotency_key: Your own key.
 
         """
         body = {"name": name, "email": email, "password": password}
@@ -60,40 +60,40 @@ class AsyncAuth(_AsyncResource):
         return cast("Session", await self._anonymous("/auth/register", body, idempotency_key))
 
     async def login(self, email: str, password: str) -> Session:
-        """Sign in by e-mail address and password."""
+        """Sign in with e-mail address and password."""
         body = {"email": email, "password": password}
         call = Call("POST", "/auth/login", body=body, anonymous=True)
         return cast("Session", await self._transport.request(call))
 
     async def send_code(self, phone: str, *, idempotency_key: str | None = None) -> SentCode:
-        """Send a one-time code to a phone; the answer is the same whether it is known or not."""
+        """Send a one-time code to a phone; the response is the same whether it is known or not."""
         body = {"phone": phone}
         return cast("SentCode", await self._anonymous("/auth/otp/send", body, idempotency_key))
 
     async def verify_code(
         self, phone: str, code: str, *, idempotency_key: str | None = None
     ) -> Session:
-        """Sign in by a code; for a client with a token: attach the phone to its account."""
+        """Sign in with a code; for a client with a token: attach the phone to its account."""
         body = {"phone": phone, "code": code}
         return cast("Session", await self._post("/auth/otp/verify", body, idempotency_key))
 
     async def logout(self, *, idempotency_key: str | None = None) -> None:
-        """End the token."""
+        """Revoke the token."""
         await self._post("/auth/logout", idempotency_key=idempotency_key)
 
     async def change_password(
         self, old: str, new: str, *, idempotency_key: str | None = None
     ) -> Session:
-        """Change the password, which ends all other tokens."""
+        """Change the password, which revokes all other tokens."""
         body = {"old": old, "new": new}
         return cast("Session", await self._post("/auth/password", body, idempotency_key))
 
     async def export(self, *, min_position: str | Unset | None = UNSET) -> dict[str, Any]:
-        """Read everything that is kept of this person."""
+        """Read all data stored about this person."""
         return cast("dict[str, Any]", await self._get("/auth/export", min_position))
 
     async def delete(self, password: str, *, idempotency_key: str | None = None) -> None:
-        """Forget this person: account, positions, and all else."""
+        """Delete this person: account, positions, and everything else."""
         await self._post("/auth/delete", {"password": password}, idempotency_key)
 
     async def _anonymous(self, path: str, body: Any, idempotency_key: str | None) -> Any:
@@ -104,7 +104,7 @@ class AsyncAuth(_AsyncResource):
 
 
 class AsyncLocation(_AsyncResource):
-    """Where this person is, and those with whom it shares a circle."""
+    """Positions of this person and of those who share a circle with them."""
 
     async def update(
         self,
@@ -118,7 +118,7 @@ class AsyncLocation(_AsyncResource):
         recorded_at: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> AcceptedFix:
-        """Say where this person is, or was.
+        """Report where this person is, or was.
 
         Args:
             lat: Latitude, -90 to 90.
@@ -127,8 +127,8 @@ class AsyncLocation(_AsyncResource):
             speed: In metres a second.
             place_name: For people, up to 200 characters.
             battery: 0 to 100.
-            recorded_at: When; now unless given. One instant has one fix.
-            idempotency_key: One of your own.
+            recorded_at: The time; now unless given. Each instant has one fix.
+            idempotency_key: Your own key.
 
         """
         given: dict[str, Any] = {
@@ -182,10 +182,10 @@ class AsyncLocation(_AsyncResource):
         """Read positions, the newest first.
 
         Args:
-            user_id: Of whom; of this person unless given.
+            user_id: Whose; this person's unless given.
             from_: Not before.
             to: Not after.
-            limit: At most so many, 1 to 1000; 100 unless given.
+            limit: How many at most, 1 to 1000; 100 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
@@ -227,12 +227,12 @@ class AsyncCircles(_AsyncResource):
         return self._list("/circles", {"limit": limit}, min_position)
 
     async def invite(self, id: str, *, idempotency_key: str | None = None) -> Invite:
-        """Make a code by which another person joins."""
+        """Create a code for another person to join."""
         path = f"/circles/{segment(id)}/invites"
         return cast("Invite", await self._post(path, idempotency_key=idempotency_key))
 
     async def join(self, code: str, *, idempotency_key: str | None = None) -> JoinedCircle:
-        """Join by a code."""
+        """Join with a code."""
         answer = await self._post("/circles/join", {"code": code}, idempotency_key)
         return cast("JoinedCircle", answer)
 
@@ -261,7 +261,7 @@ class AsyncCircles(_AsyncResource):
         return cast("Places", answer["data"])
 
     async def remove_place(self, id: str, place_id: str) -> None:
-        """Watch a place no longer."""
+        """Stop watching a place."""
         path = f"/circles/{segment(id)}/places/{segment(place_id)}"
         await self._transport.request(Call("DELETE", path))
 
@@ -278,7 +278,7 @@ class AsyncSos(_AsyncResource):
         recorded_at: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Alert:
-        """Trigger an SOS; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
+        """Trigger an SOS; returns who is alerted. All is optional; ``lat`` requires ``lng``."""
         given: dict[str, Any] = {
             "lat": lat,
             "lng": lng,
@@ -293,11 +293,11 @@ class AsyncSos(_AsyncResource):
         return cast("list[OpenCall]", (await self._get("/sos", min_position))["data"])
 
     async def acknowledge(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
-        """Say that somebody takes care."""
+        """Report that somebody takes care of it."""
         path = f"/sos/{segment(id)}/acknowledge"
         return cast("AlertStatus", await self._post(path, idempotency_key=idempotency_key))
 
     async def resolve(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
-        """Say that it is over."""
+        """Mark it as over."""
         path = f"/sos/{segment(id)}/resolve"
         return cast("AlertStatus", await self._post(path, idempotency_key=idempotency_key))

@@ -1,4 +1,4 @@
-"""Sends fixes when it can be done, each once, and keeps them until then."""
+"""Sends fixes when possible, each once, and keeps them until then."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LONGEST_WAIT_S = 300.0
 
 
 class AsyncLocationQueue:
-    """Fixes on their way to Waypost.
+    """A queue of fixes for Waypost.
 
-    What is added is kept until it was taken: while offline, over breaks of the connection and, in
-    a file, over restarts. A batch goes out under one key until it is answered, so that nothing is
-    recorded twice. One process at a time may have the file.
+    Fixes are kept until they are accepted: while offline, across disconnects and, in a file,
+    across restarts. A batch is sent under one key until it is answered, so that nothing is
+    recorded twice. One process at a time may use the file.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class AsyncLocationQueue:
         battery: float | None = None,
         recorded_at: datetime | str | None = None,
     ) -> None:
-        """Keep a fix; units as for :meth:`AsyncLocation.update`. Two of one instant become two."""
+        """Add a fix; units as for :meth:`AsyncLocation.update`. Two of one instant both stay."""
         now = datetime.fromtimestamp(self._clock.now(), timezone.utc)
         given: dict[str, Any] = {
             "lat": lat,
@@ -65,12 +65,12 @@ class AsyncLocationQueue:
         self._store.add(cast("Fix", fix), self._capacity)
 
     async def flush(self) -> FlushResult:
-        """Send what waits, as far as may be now.
+        """Send the waiting fixes, as far as allowed now.
 
-        Does nothing before a wait is over that the server asked for, or that follows a failure.
+        Does nothing during a wait that the server requested, or that follows a failure.
 
         Raises:
-            UnauthorizedError: The credential is refused, and so is its successor; all is kept.
+            UnauthorizedError: The credential and its successor are rejected; all fixes are kept.
 
         """
         sent = 0
@@ -85,26 +85,26 @@ class AsyncLocationQueue:
         return FlushResult(sent, waiting, parked, wait if wait > 0 and waiting else None)
 
     async def run(self, every: float = 10.0, until: Callable[[], bool] = lambda: False) -> None:
-        """Flush again and again, ``every`` so many seconds or when it may be tried again."""
+        """Flush repeatedly, after ``every`` seconds or when a retry is allowed."""
         while not until():
             result = await self.flush()
             await self._clock.asleep(max(every, result.retry_after or 0.0))
 
     def parked(self) -> list[ParkedFix]:
-        """List the fixes that were refused for good, and why."""
+        """List the fixes that were permanently rejected, and why."""
         return self._store.parked()
 
     def retry_parked(self, id: int) -> None:
-        """Let a parked fix wait to be sent again."""
+        """Queue a parked fix again."""
         self._store.unpark(id)
 
     def drop_parked(self, id: int) -> None:
-        """Throw a parked fix away."""
+        """Discard a parked fix."""
         self._store.drop(id)
 
     @property
     def dropped(self) -> int:
-        """How many were dropped, in all, since the queue was full."""
+        """How many were dropped in total because the queue was full."""
         return int(self._store.noted("dropped"))
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class AsyncLocationQueue:
         return max(1, min(sizes))
 
     async def _send(self, batch: Batch) -> int:
-        """Send one batch; how many were taken."""
+        """Send one batch; return how many were accepted."""
         call = Call(
             "POST",
             "/location/update",
@@ -153,7 +153,7 @@ class AsyncLocationQueue:
     def _limited(self, batch: Batch, error: ApiError) -> None:
         left, seconds, _ = allowance(error.headers)
         if left is not None and 0 < left < len(batch.ids):
-            # A 429 takes nothing, so that what is left of the hour can still be used.
+            # A 429 accepts nothing, so what is left of the hour can still be used.
             self._store.undo(batch)
             self._note_left(left, seconds)
         else:

@@ -1,4 +1,4 @@
-"""Subscriptions over `/ws`, through any number of connections."""
+"""Subscriptions over `/ws`, across any number of connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AGAIN = {408, 429}
 
 
 class AsyncSubscription:
-    """What a channel tells, without gap or double through any break of the connection.
+    """A channel's events, without gaps or duplicates across disconnects.
 
     Iterate over it; leave its ``async with`` block or call :meth:`aclose` to end it.
     """
@@ -53,10 +53,10 @@ class AsyncSubscription:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End it; whoever waits for its next item gets none."""
+        """End it; a reader that waits for its next item gets none."""
         self._is_closed = True
         await self._hang_up()
-        # Where somebody waits for its next item it ends there.
+        # If a reader waits for its next item, it ends there.
         with suppress(RuntimeError, ValueError):
             await self._told.aclose()
 
@@ -97,7 +97,7 @@ class AsyncSubscription:
         credential = self._transport.session.credential
         said: str | None = None
         while True:
-            # Renewed when it is time, by whoever is first: this, or another call of the client.
+            # Renewed when it is time, by this or another call of the client, whichever is first.
             token = await credential.token() or ""
             if token != said:
                 await socket.send(auth(token))
@@ -116,7 +116,7 @@ class AsyncSubscription:
                 yield told
 
     async def _is_renewable(self, closed: ConnectionClosed) -> bool:
-        """Whether another token may help; raises where nothing does."""
+        """Whether another token may help; raises if nothing does."""
         if self._is_closed or closed.rcvd is None or closed.rcvd.code not in _LAST_CODES:
             return False
         credential = self._transport.session.credential

@@ -1,4 +1,4 @@
-"""Sends requests: again where that helps, and behind what was written."""
+"""Sends requests: with retries where they help, and after earlier writes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class AsyncSession:
     tls: ssl.SSLContext | None = None
     positions: Positions = field(default_factory=Positions)
     is_closed: bool = False
-    """Feeds and subscriptions then do not come back."""
+    """Feeds and subscriptions then do not reconnect."""
     streams: list[httpx.Response] = field(default_factory=list)
-    """What is being read."""
+    """Responses being read."""
 
 
 @dataclass
 class _Progress:
-    """Where a call stands between its tries."""
+    """A call's state between its attempts."""
 
     deadline: float
     key: str | None
@@ -57,7 +57,7 @@ class _Progress:
 
 
 class AsyncTransport:
-    """Carries out calls under one way of retrying."""
+    """Sends calls with one retry policy."""
 
     def __init__(self, session: AsyncSession, settings: Settings, cause: str | None = None) -> None:
         self.session = session
@@ -65,11 +65,11 @@ class AsyncTransport:
         self.cause = cause
 
     async def request(self, call: Call) -> Any:
-        """Carry a call out and read its JSON; None where the answer has no body."""
+        """Send a call and read its JSON; None if the response has no body."""
         return parse(*await self.fetch(call))
 
     async def fetch(self, call: Call) -> tuple[int, httpx.Headers, bytes]:
-        """Carry a call out; its answer as a whole."""
+        """Send a call; return the whole response."""
 
         async def read(answer: httpx.Response) -> tuple[int, httpx.Headers, bytes]:
             return answer.status_code, answer.headers, await answer.aread()
@@ -77,9 +77,9 @@ class AsyncTransport:
         return await self.consume(call, read) or (204, httpx.Headers(), b"")
 
     async def consume(self, call: Call, read: Callable[[httpx.Response], Awaitable[T]]) -> T | None:
-        """Carry a call out and have its answer read, from its beginning again after a break.
+        """Send a call and have its response read, again from the start after a break.
 
-        None: what was to be removed is gone.
+        None: what was to be deleted is gone.
         """
         progress = self._begin(call)
         while True:
@@ -95,7 +95,7 @@ class AsyncTransport:
 
     @asynccontextmanager
     async def stream(self, call: Call) -> AsyncIterator[httpx.Response]:
-        """Carry a call out; its answer bit by bit. What comes before the body is retried."""
+        """Send a call; stream its response. Failures before the body are retried."""
         answer = await self._open(call, self._begin(call))
         if answer is None:
             raise ConnectionFailedError("there is nothing to read")
@@ -119,7 +119,7 @@ class AsyncTransport:
         return _Progress(deadline, key, position)
 
     async def _open(self, call: Call, progress: _Progress) -> httpx.Response | None:
-        """Send until there is a success; None: what was to be removed is gone."""
+        """Send until there is a success; None: what was to be deleted is gone."""
         while True:
             try:
                 answer = await self._send(call, progress)
@@ -165,7 +165,7 @@ class AsyncTransport:
             call.url(self.session.base),
             headers=headers,
             content=content,
-            # A place among the connections is waited for as long as the call may take.
+            # The wait for a pooled connection may take as long as the call may.
             timeout=httpx.Timeout(patience, read=max(patience, call.quiet), pool=left),
         )
         return await self.session.http.send(request, stream=True, follow_redirects=False)
@@ -176,7 +176,7 @@ class AsyncTransport:
             self.session.positions.learn(call.tells, position)
 
     async def _put_right(self, call: Call, progress: _Progress, error: ApiError) -> bool:
-        """Change what the next try says, where that may help; it then follows at once."""
+        """Correct the next attempt, if that may help; it then follows at once."""
         credential = self.session.credential
         if isinstance(error, UnauthorizedError) and not call.anonymous:
             if progress.renewed or not credential.is_renewable:
@@ -188,7 +188,7 @@ class AsyncTransport:
         if isinstance(error, BadRequestError) and progress.position and is_refused:
             if call.min_position == progress.position:
                 return False
-            # Of a log that was restored from a backup since: nothing follows from it any more.
+            # Its log was since restored from a backup: the position means nothing any more.
             self.session.positions.forget(progress.position)
             progress.position = None
             return True
@@ -197,7 +197,7 @@ class AsyncTransport:
     async def _recover(
         self, call: Call, progress: _Progress, error: ApiError | ConnectionFailedError
     ) -> None:
-        """Wait for the next try, or raise the error where there is none."""
+        """Wait for the next attempt, or raise the error if there is none."""
         settings, asked = self.settings, None
         if isinstance(error, ApiError):
             if not may_retry(call, error.status):

@@ -56,7 +56,7 @@ class _AsyncResource:
 
 
 class Workflows(_AsyncResource):
-    """Definitions of work."""
+    """Workflow definitions."""
 
     def trigger(
         self,
@@ -68,9 +68,9 @@ class Workflows(_AsyncResource):
         """Start a run. Needs the scope ``workflows:trigger``.
 
         Args:
-            workflow_id: Which workflow; it has to be ``ACTIVE``.
-            payload: What its steps find as ``trigger``; None: nothing.
-            idempotency_key: One of your own: the same key and payload start one run in 24 hours.
+            workflow_id: Which workflow; it must be ``ACTIVE``.
+            payload: Available to its steps as ``trigger``; None: nothing.
+            idempotency_key: Your own: the same key and payload start one run in 24 hours.
 
         """
         call = Call(
@@ -121,7 +121,7 @@ class Workflows(_AsyncResource):
 
 
 class Runs(_AsyncResource):
-    """What carries workflows out."""
+    """Runs of workflows."""
 
     def get(self, run_id: str, *, min_position: str | Unset | None = UNSET) -> Run:
         """Read a run with its steps and attempts. Needs ``workflows:read``."""
@@ -150,14 +150,14 @@ class Keys(_AsyncResource):
         expires_at: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> NewKey:
-        """Give a key. It is shown only here.
+        """Create a key. It is shown only here.
 
         Args:
             name: What it is for.
-            scopes: What it may do: no more than the key that gives it.
-            rate_limit: Requests in any hour; 1000 or the giver's own unless given.
-            expires_at: When it stops working; with its giver unless given.
-            idempotency_key: One of your own.
+            scopes: What it may do: no more than the key that creates it.
+            rate_limit: Requests in any hour; 1000 or the creating key's own unless given.
+            expires_at: When it stops working; with the creating key unless given.
+            idempotency_key: Your own key.
 
         """
         body: dict[str, Any] = {"name": name, "scopes": list(scopes)}
@@ -185,13 +185,13 @@ class Keys(_AsyncResource):
         return self._list("/api/v1/keys", {"q": q, "limit": limit}, min_position)
 
     def revoke(self, key_id: str, *, given: bool | None = None) -> None:
-        """Revoke a key; with ``given`` also what it gave, and what that gave in turn."""
+        """Revoke a key; with ``given`` also the keys that it created, directly or not."""
         path = f"/api/v1/keys/{segment(key_id)}"
         self._transport.request(Call("DELETE", path, query={"given": given}))
 
 
 class Webhooks(_AsyncResource):
-    """Endpoints that are told of events. Needs the scope ``webhooks:manage``."""
+    """Endpoints that receive events. Needs the scope ``webhooks:manage``."""
 
     def create(
         self,
@@ -205,9 +205,9 @@ class Webhooks(_AsyncResource):
 
         Args:
             url: Where deliveries are sent.
-            events: Which, as ``run.*`` or ``sos.triggered``; None: all.
+            events: Which, such as ``run.*`` or ``sos.triggered``; None: all.
             description: For people.
-            idempotency_key: One of your own.
+            idempotency_key: Your own key.
 
         """
         body: dict[str, Any] = {"url": url}
@@ -247,7 +247,7 @@ class Webhooks(_AsyncResource):
         description: str | Unset | None = UNSET,
         status: Literal["ENABLED", "DISABLED"] | Unset = UNSET,
     ) -> ChangedWebhook:
-        """Change what is given; None clears it, what is not given stays as it is."""
+        """Update the given fields; None clears one, an omitted one stays as it is."""
         given = {"url": url, "events": events, "description": description, "status": status}
         body = {name: value for name, value in given.items() if not isinstance(value, Unset)}
         if not isinstance(events, Unset) and events is not None:
@@ -288,14 +288,14 @@ class Webhooks(_AsyncResource):
         failed: bool = False,
         idempotency_key: str | None = None,
     ) -> Replayed:
-        """Send again, under the same ``webhook-id``. Takes exactly one of the three.
+        """Replay deliveries, under the same ``webhook-id``. Takes exactly one of the three.
 
         Args:
             id: Which endpoint.
             delivery_id: This one delivery.
-            after: All that the endpoint wants behind this position.
-            failed: All that stand as ``FAILED``.
-            idempotency_key: One of your own.
+            after: All that the endpoint wants after this position.
+            failed: All with status ``FAILED``.
+            idempotency_key: Your own key.
 
         """
         body: dict[str, Any] = {"deliveryId": delivery_id, "after": after, "failed": failed or None}
@@ -306,7 +306,7 @@ class Webhooks(_AsyncResource):
         return cast("Replayed", self._post(path, body, idempotency_key))
 
     def rotate_secret(self, id: str, *, idempotency_key: str | None = None) -> RotatedSecret:
-        """Change the secret; the old one signs along for 24 hours."""
+        """Rotate the secret; the old one also signs for 24 hours."""
         path = f"/api/v1/webhooks/{segment(id)}/rotate-secret"
         return cast("RotatedSecret", self._post(path, idempotency_key=idempotency_key))
 
@@ -325,6 +325,6 @@ class OrganizationCircles(_AsyncResource):
         return cast("NewCircle", self._post("/api/v1/circles", body, idempotency_key))
 
     def invite(self, id: str, *, idempotency_key: str | None = None) -> OrganizationInvite:
-        """Make a code by which a person joins."""
+        """Create a code for a person to join."""
         path = f"/api/v1/circles/{segment(id)}/invites"
         return cast("OrganizationInvite", self._post(path, idempotency_key=idempotency_key))

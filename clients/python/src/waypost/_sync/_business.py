@@ -76,10 +76,10 @@ class Records(Generic[In, Stored]):
     def import_records(
         self, records: Iterable[In], *, batch: int = 1000
     ) -> Iterator[ImportOutcome]:
-        """Create or replace many records, and give an outcome for each, in their order.
+        """Create or replace many records, and yield an outcome for each, in their order.
 
-        Any number: they are read and sent ``batch`` by ``batch``. Nothing is sent before the
-        first outcome is asked for, and each batch only once, whatever breaks in between.
+        Any number: they are read and sent ``batch`` at a time. Nothing is sent before the
+        first outcome is requested, and each batch only once, whatever breaks in between.
         """
         rest, sent = iter(records), 0
         while lines := [written(record) + b"\n" for record in islice(rest, batch)]:
@@ -123,7 +123,7 @@ def _narrowed(
 
 
 class _AsyncListed(Records[In, Stored], Generic[In, Stored, Listed]):
-    """Records that are business data too: 100 requests of a key in a minute."""
+    """Records that are also business data: 100 requests per key and minute."""
 
     def list(
         self,
@@ -138,7 +138,7 @@ class _AsyncListed(Records[In, Stored], Generic[In, Stored, Listed]):
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[Listed]:
-        """List all, the newest first, walked by cursor.
+        """List all, the newest first, fetched by cursor.
 
         Args:
             q: A part of a name, e-mail address or number.
@@ -171,7 +171,7 @@ class _AsyncListed(Records[In, Stored], Generic[In, Stored, Listed]):
         is_active: bool | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Page[Listed]:
-        """Read one page, from 1, with the number of all."""
+        """Read one page, from 1, with the total count."""
         query = {"q": q, "sort": sort, "limit": limit, "page": page}
         query |= _narrowed(created_from, created_before, status, city, is_active)
         return read_page(self._transport, self._listing(query, min_position))
@@ -182,19 +182,19 @@ class _AsyncListed(Records[In, Stored], Generic[In, Stored, Listed]):
 
 
 class Companies(Exports, Records[CompanyRecord, StoredCompany]):
-    """Companies: written one by one or by many, exported as a whole."""
+    """Companies: written singly or in bulk, exported as a whole."""
 
     _kind = "companies"
 
 
 class Deals(Exports, Records[DealRecord, StoredDeal]):
-    """Deals: written one by one or by many, exported as a whole."""
+    """Deals: written singly or in bulk, exported as a whole."""
 
     _kind = "deals"
 
 
 class Contacts(Exports, Records[ContactRecord, StoredContact]):
-    """Contacts: written one by one or by many, exported as a whole."""
+    """Contacts: written singly or in bulk, exported as a whole."""
 
     _kind = "contacts"
 
@@ -227,7 +227,7 @@ class Orders(Records[OrderRecord, StoredOrder]):
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[Order]:
-        """List all, the newest first, walked by cursor.
+        """List all, the newest first, fetched by cursor.
 
         Args:
             status: ``PAYMENT_PENDING``, ``ACTIVE``, ``COMPLETED`` or ``CANCELLED``.
@@ -256,7 +256,7 @@ class Orders(Records[OrderRecord, StoredOrder]):
         created_before: str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Page[Order]:
-        """Read one page, from 1, with the number of all."""
+        """Read one page, from 1, with the total count."""
         query = {"q": q, "sort": sort, "limit": limit, "page": page}
         query |= _narrowed(created_from, created_before, status)
         return read_page(self._transport, self._listing(query, min_position))
@@ -267,7 +267,7 @@ class Orders(Records[OrderRecord, StoredOrder]):
 
 
 class BusinessAnalytics:
-    """What the business adds up to. Needs the scope ``read:analytics``."""
+    """Business analytics. Needs the scope ``read:analytics``."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -281,13 +281,13 @@ class BusinessAnalytics:
         timezone: str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Analytics:
-        """Sum up: all there is, or a span of days with a series.
+        """Summarize everything, or a span of days with a series.
 
         Args:
-            from_: The first day; with it goes ``to``.
+            from_: The first day; requires ``to``.
             to: The last day.
-            by: What a step of the series is.
-            timezone: Whose days these are, as ``Europe/Berlin``; UTC unless given.
+            by: The step of the series.
+            timezone: The days' time zone, such as ``Europe/Berlin``; UTC unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """

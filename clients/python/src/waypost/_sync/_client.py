@@ -50,12 +50,12 @@ class Waypost:
     Keep it for as long as you need it: it reuses connections, and its reads see what it wrote.
 
     Args:
-        url: Where Waypost is, as ``https://waypost.example``.
-        credential: An API key or access token; a :class:`Password` to sign in by; or a function
-            that gives the next token whenever one is needed. None: only what needs none.
-        settings: How it retries and how patient it is.
-        tls: Which certificates to believe, for requests and sockets; the usual ones unless given.
-        http: A client of httpx of your own, for all but sockets. You close it.
+        url: Waypost's URL, such as ``https://waypost.example``.
+        credential: An API key or access token; a :class:`Password` to sign in with; or a function
+            that returns the next token whenever one is needed. None: only what needs none.
+        settings: Its retries and timeouts.
+        tls: Which certificates to trust, for requests and sockets; the usual ones unless given.
+        http: Your own httpx client, for all but sockets. You close it.
 
     """
 
@@ -113,7 +113,7 @@ class Waypost:
         max_retry_after: float | None = None,
         read_your_writes: bool | None = None,
     ) -> Waypost:
-        """Give a client with other settings on the same connections, credential and positions."""
+        """Return a client with other settings on the same connections, credential and positions."""
         given = {
             "max_retries": max_retries,
             "timeout": timeout,
@@ -126,11 +126,11 @@ class Waypost:
         return self._like(Transport(self._transport.session, settings, self._transport.cause))
 
     def because_of(self, cause: str | None) -> Waypost:
-        """Give a client whose commands pass on what they are called because of.
+        """Return a client whose commands pass on their cause.
 
         Args:
-            cause: The `Waypost-Cause` of the webhook or HTTP step that you answer to. Workflows
-                that set each other off that way then come to an end.
+            cause: The `Waypost-Cause` of the webhook or HTTP step that you respond to. Workflows
+                that trigger each other that way then end.
 
         """
         transport = self._transport
@@ -143,12 +143,12 @@ class Waypost:
         return other
 
     def subscribe(self, channel: Channel, *, after: str | None = None) -> Subscription:
-        """Hear of what happens, as it happens.
+        """Subscribe to a channel's live events.
 
         Args:
             channel: ``runs``, ``events``, ``locations``, ``places`` or ``sos``; the first two
                 for keys only.
-            after: The position behind which to go on; None: a snapshot comes first.
+            after: The position to resume after; None: a snapshot comes first.
 
         """
         return Subscription(self._transport, channel, after)
@@ -156,31 +156,31 @@ class Waypost:
     def location_queue(
         self, path: str | None = None, *, batch: int = 100, capacity: int = 10_000
     ) -> LocationQueue:
-        """Open a queue of fixes that outlives breaks of the connection and, in a file, restarts.
+        """Open a queue of fixes that survives disconnects and, in a file, restarts.
 
         Args:
             path: The file; None: in memory.
             batch: How many are sent at once, 1 to 100.
-            capacity: How many wait at most; the oldest are dropped then.
+            capacity: How many may wait; beyond that, the oldest are dropped.
 
         """
         return LocationQueue(self._transport, path, batch, capacity)
 
     @property
     def position(self) -> str | None:
-        """The newest position that this client's commands were answered with.
+        """The newest position that this client's commands returned.
 
-        Hand it to another process, whose ``min_position`` then waits for what was written here.
+        Pass it to another process, whose ``min_position`` then waits for what was written here.
         """
         return self._transport.session.positions.wanted("events")
 
     def readiness(self) -> Readiness:
-        """Ask whether Waypost is ready; :class:`UnavailableError` if not."""
+        """Check whether Waypost is ready; :class:`UnavailableError` if not."""
         call = Call("GET", "/readyz", anonymous=True)
         return cast("Readiness", self._transport.request(call))
 
     def close(self) -> None:
-        """Close its connections; feeds and subscriptions that are under way end."""
+        """Close its connections; feeds and subscriptions in progress end."""
         session = self._transport.session
         session.is_closed = True
         for answer in list(session.streams):

@@ -23,20 +23,20 @@ Progress = Callable[[int], None]
 
 
 class ExportStream:
-    """An export while it comes in."""
+    """An export while it arrives."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self._answer = answer
         self.filename, self.content_type = described(answer.headers)
 
     def iter_bytes(self) -> Iterator[bytes]:
-        """Give the file piece by piece. Raises where it breaks off: what came is then a part."""
+        """Yield the file in chunks. Raises if it breaks off: what arrived is then incomplete."""
         for piece in self._answer.iter_bytes():
             yield piece
 
 
 class Exports:
-    """What can be exported."""
+    """Records that can be exported."""
 
     _transport: Transport
     _kind: str
@@ -75,11 +75,11 @@ class Exports:
         """Export everything, newest first.
 
         Args:
-            format: ``csv``, ``excel`` or ``pdf``; of companies ``crm`` too.
-            to: A file's path, which gets its name only once it is whole; or something to write
+            format: ``csv``, ``excel`` or ``pdf``; for companies also ``crm``.
+            to: A file's path, which gets its name only once it is complete; or something to write
                 bytes to. None: the bytes are the result.
             updated_since: Only what was written or deleted since then.
-            progress: Called with the number of bytes so far, after each piece.
+            progress: Called with the number of bytes so far, after each chunk.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
@@ -89,7 +89,7 @@ class Exports:
         if isinstance(to, (str, os.PathLike)):
             return self._save(call, Path(to), progress)
         with self._transport.stream(call) as answer:
-            # What was written there cannot be taken back, so that this is not tried again.
+            # What was written there cannot be undone, so this is not retried.
             return _copy(answer, to, progress)
 
     @contextmanager
@@ -100,7 +100,7 @@ class Exports:
         updated_since: datetime | str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Iterator[ExportStream]:
-        """Export piece by piece, in an ``with`` block."""
+        """Export in chunks, in an ``with`` block."""
         with self._transport.stream(self._call(format, updated_since, min_position)) as answer:
             yield ExportStream(answer)
 

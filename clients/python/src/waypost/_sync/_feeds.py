@@ -1,4 +1,4 @@
-"""Everything that happens, as lines up to the present end or as a feed that goes on.
+"""Everything that happens, as lines up to the current end or as a live feed.
 
 Made by scripts/unasync.py.
 """
@@ -17,7 +17,7 @@ from ..models import Event
 from ._transport import Transport
 
 _LONGEST_WAIT_S = 20.0
-# Waypost says something every 15 s at least.
+# Waypost sends something at least every 15 s.
 _QUIET_S = 40.0
 
 
@@ -35,13 +35,13 @@ class Feed:
         types: Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Iterator[Event]:
-        """Give events up to the present end, oldest first.
+        """Yield events up to the current end, oldest first.
 
-        Goes on behind the last one after a break, like any call as often as the settings say.
+        Resumes after the last one if the connection breaks, as often as the settings allow.
 
         Args:
-            after: The position behind which to begin; None: with the first event.
-            types: Which types, as ``run.*`` or ``lead.created``; None: all.
+            after: The position to start after; None: with the first event.
+            types: Which types, such as ``run.*`` or ``lead.created``; None: all.
             limit: How many at most.
 
         """
@@ -73,15 +73,15 @@ class Feed:
         types: Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Iterator[Event]:
-        """Give events as they happen, for as long as you like, without gap or double.
+        """Yield events as they happen, for as long as you like, without gaps or duplicates.
 
-        Comes back by itself after any break, behind the last event that was given. Ends with
-        :class:`GoneError` where it cannot go on from there: the log was restored from a backup.
+        Reconnects after any break and resumes after the last event that it yielded. Ends with
+        :class:`GoneError` if it cannot resume there: the log was restored from a backup.
 
         Args:
-            after: The position behind which to begin; None: from now on.
-            types: Which types, as ``run.*`` or ``lead.created``; None: all.
-            limit: How many at most; None: without end.
+            after: The position to start after; None: from now on.
+            types: Which types, such as ``run.*`` or ``lead.created``; None: all.
+            limit: How many at most; None: no limit.
 
         """
         settings = self._transport.settings

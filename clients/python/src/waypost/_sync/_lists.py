@@ -1,4 +1,4 @@
-"""Lists that come page by page.
+"""Lists, fetched page by page.
 
 Made by scripts/unasync.py.
 """
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Listing(Generic[T]):
-    """A list, walked by cursor: nothing is left out or doubled while others write to it.
+    """A list, fetched by cursor: nothing is skipped or repeated while others write to it.
 
-    Pages are asked for as they are needed, and again with each new iteration.
+    Pages are requested as they are needed, and again with each new iteration.
     """
 
     def __init__(self, transport: Transport, call: Call) -> None:
@@ -32,7 +32,7 @@ class Listing(Generic[T]):
                 yield item
 
     def pages(self) -> Iterator[Page[T]]:
-        """Give page after page."""
+        """Yield page after page."""
         call = self._call
         while True:
             page: Page[T] = read_page(self._transport, call)
@@ -42,7 +42,7 @@ class Listing(Generic[T]):
             call = replace(call, query={**self._call.query, "cursor": page.next_cursor})
 
     def collect(self, most: int) -> list[T]:
-        """Give the first items, at most so many, in a list."""
+        """Return the first items, at most ``most``, as a list."""
         items: list[T] = []
         if most > 0:
             for item in self:
@@ -53,13 +53,13 @@ class Listing(Generic[T]):
 
 
 def read_page(transport: Transport, call: Call) -> Page[Any]:
-    """Ask for one page."""
+    """Request one page."""
     status, headers, content = transport.fetch(call)
     told = parse(status, headers, content)
     if not isinstance(told, dict) or not isinstance(told.get("data"), list):
         raise bad_answer(status, headers, content)
     data = told["data"]
-    # A list that has no pages says nothing of them.
+    # A list without pages does not describe them.
     total, page, limit = (
         told.get(name, default)
         for name, default in (("total", len(data)), ("page", 1), ("limit", len(data)))

@@ -1,4 +1,4 @@
-"""What differs between clients with and without `async` and cannot be translated by words."""
+"""What differs between clients with and without `async` beyond a translation of words."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["ClientConnection", "Lock", "called", "open_socket", "received", "wak
 
 
 def called(answer: T) -> T:
-    """Give what a user's function gave."""
+    """Return the result of a user's function."""
     return answer
 
 
 def open_socket(url: str, timeout: float, tls: ssl.SSLContext | None) -> ClientConnection:
-    """Connect, through the proxy that the environment names, as requests go."""
+    """Connect, through the proxy from the environment, as requests do."""
     connecting = connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, ssl=tls)
-    # Newer releases connect only so; its end is then left to us.
+    # Newer releases connect only this way; we then have to close it.
     connection: ClientConnection = connecting.__enter__()
     return connection
 
 
 def received(socket: ClientConnection, timeout: float | None) -> str | bytes | None:
-    """Wait for a frame; None if none came in time."""
+    """Wait for a frame; None if none arrives in time."""
     try:
         return socket.recv(timeout=timeout)
     except TimeoutError:
@@ -38,7 +38,7 @@ def received(socket: ClientConnection, timeout: float | None) -> str | bytes | N
 
 
 def wake(answer: httpx.Response) -> None:
-    """End an answer that another thread reads: closing its connection would not wake that one."""
+    """End a response that another thread reads: closing its connection would not wake that one."""
     stream = answer.extensions.get("network_stream")
     connection = stream.get_extra_info("socket") if stream is not None else None
     if connection is not None:

@@ -1,4 +1,4 @@
-"""Subscriptions over `/ws`, through any number of connections.
+"""Subscriptions over `/ws`, across any number of connections.
 
 Made by scripts/unasync.py.
 """
@@ -24,7 +24,7 @@ _AGAIN = {408, 429}
 
 
 class Subscription:
-    """What a channel tells, without gap or double through any break of the connection.
+    """A channel's events, without gaps or duplicates across disconnects.
 
     Iterate over it; leave its ``with`` block or call :meth:`close` to end it.
     """
@@ -56,10 +56,10 @@ class Subscription:
         self.close()
 
     def close(self) -> None:
-        """End it; whoever waits for its next item gets none."""
+        """End it; a reader that waits for its next item gets none."""
         self._is_closed = True
         self._hang_up()
-        # Where somebody waits for its next item it ends there.
+        # If a reader waits for its next item, it ends there.
         with suppress(RuntimeError, ValueError):
             self._told.close()
 
@@ -100,7 +100,7 @@ class Subscription:
         credential = self._transport.session.credential
         said: str | None = None
         while True:
-            # Renewed when it is time, by whoever is first: this, or another call of the client.
+            # Renewed when it is time, by this or another call of the client, whichever is first.
             token = credential.token() or ""
             if token != said:
                 socket.send(auth(token))
@@ -119,7 +119,7 @@ class Subscription:
                 yield told
 
     def _is_renewable(self, closed: ConnectionClosed) -> bool:
-        """Whether another token may help; raises where nothing does."""
+        """Whether another token may help; raises if nothing does."""
         if self._is_closed or closed.rcvd is None or closed.rcvd.code not in _LAST_CODES:
             return False
         credential = self._transport.session.credential

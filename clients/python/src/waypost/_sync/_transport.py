@@ -1,4 +1,4 @@
-"""Sends requests: again where that helps, and behind what was written.
+"""Sends requests: with retries where they help, and after earlier writes.
 
 Made by scripts/unasync.py.
 """
@@ -41,14 +41,14 @@ class Session:
     tls: ssl.SSLContext | None = None
     positions: Positions = field(default_factory=Positions)
     is_closed: bool = False
-    """Feeds and subscriptions then do not come back."""
+    """Feeds and subscriptions then do not reconnect."""
     streams: list[httpx.Response] = field(default_factory=list)
-    """What is being read."""
+    """Responses being read."""
 
 
 @dataclass
 class _Progress:
-    """Where a call stands between its tries."""
+    """A call's state between its attempts."""
 
     deadline: float
     key: str | None
@@ -60,7 +60,7 @@ class _Progress:
 
 
 class Transport:
-    """Carries out calls under one way of retrying."""
+    """Sends calls with one retry policy."""
 
     def __init__(self, session: Session, settings: Settings, cause: str | None = None) -> None:
         self.session = session
@@ -68,11 +68,11 @@ class Transport:
         self.cause = cause
 
     def request(self, call: Call) -> Any:
-        """Carry a call out and read its JSON; None where the answer has no body."""
+        """Send a call and read its JSON; None if the response has no body."""
         return parse(*self.fetch(call))
 
     def fetch(self, call: Call) -> tuple[int, httpx.Headers, bytes]:
-        """Carry a call out; its answer as a whole."""
+        """Send a call; return the whole response."""
 
         def read(answer: httpx.Response) -> tuple[int, httpx.Headers, bytes]:
             return answer.status_code, answer.headers, answer.read()
@@ -80,9 +80,9 @@ class Transport:
         return self.consume(call, read) or (204, httpx.Headers(), b"")
 
     def consume(self, call: Call, read: Callable[[httpx.Response], T]) -> T | None:
-        """Carry a call out and have its answer read, from its beginning again after a break.
+        """Send a call and have its response read, again from the start after a break.
 
-        None: what was to be removed is gone.
+        None: what was to be deleted is gone.
         """
         progress = self._begin(call)
         while True:
@@ -98,7 +98,7 @@ class Transport:
 
     @contextmanager
     def stream(self, call: Call) -> Iterator[httpx.Response]:
-        """Carry a call out; its answer bit by bit. What comes before the body is retried."""
+        """Send a call; stream its response. Failures before the body are retried."""
         answer = self._open(call, self._begin(call))
         if answer is None:
             raise ConnectionFailedError("there is nothing to read")
@@ -122,7 +122,7 @@ class Transport:
         return _Progress(deadline, key, position)
 
     def _open(self, call: Call, progress: _Progress) -> httpx.Response | None:
-        """Send until there is a success; None: what was to be removed is gone."""
+        """Send until there is a success; None: what was to be deleted is gone."""
         while True:
             try:
                 answer = self._send(call, progress)
@@ -168,7 +168,7 @@ class Transport:
             call.url(self.session.base),
             headers=headers,
             content=content,
-            # A place among the connections is waited for as long as the call may take.
+            # The wait for a pooled connection may take as long as the call may.
             timeout=httpx.Timeout(patience, read=max(patience, call.quiet), pool=left),
         )
         return self.session.http.send(request, stream=True, follow_redirects=False)
@@ -179,7 +179,7 @@ class Transport:
             self.session.positions.learn(call.tells, position)
 
     def _put_right(self, call: Call, progress: _Progress, error: ApiError) -> bool:
-        """Change what the next try says, where that may help; it then follows at once."""
+        """Correct the next attempt, if that may help; it then follows at once."""
         credential = self.session.credential
         if isinstance(error, UnauthorizedError) and not call.anonymous:
             if progress.renewed or not credential.is_renewable:
@@ -191,7 +191,7 @@ class Transport:
         if isinstance(error, BadRequestError) and progress.position and is_refused:
             if call.min_position == progress.position:
                 return False
-            # Of a log that was restored from a backup since: nothing follows from it any more.
+            # Its log was since restored from a backup: the position means nothing any more.
             self.session.positions.forget(progress.position)
             progress.position = None
             return True
@@ -200,7 +200,7 @@ class Transport:
     def _recover(
         self, call: Call, progress: _Progress, error: ApiError | ConnectionFailedError
     ) -> None:
-        """Wait for the next try, or raise the error where there is none."""
+        """Wait for the next attempt, or raise the error if there is none."""
         settings, asked = self.settings, None
         if isinstance(error, ApiError):
             if not may_retry(call, error.status):
