@@ -22,7 +22,11 @@ pub(crate) fn raise_limit() {
 
 /// How many connections may be accepted of the wanted number: a quarter of the files stays reserved
 /// for everything else, without which no request could be answered.
+///
+/// Raises the limit again first: one that was lowered for a moment at start-up would otherwise leave
+/// the process few connections for its whole life.
 pub(crate) fn connections_within_limit(wished: usize) -> usize {
+    raise_limit();
     let Some(files) = getrlimit(Resource::Nofile).current else {
         return wished;
     };
