@@ -93,7 +93,13 @@ fn doors(system: &System) -> Vec<SocketAddr> {
 pub(super) async fn told(system: &System, metric: &str) -> f64 {
     let mut sum = 0.0;
     for (_, client) in system.clients() {
-        let metrics = client.get("/metrics").await.text();
+        // A full process may refuse this connection, or shed the one that it would come over.
+        let metrics = eventually("metrics", async || {
+            let request = client.request(reqwest::Method::GET, "/metrics");
+            let answer = harness::Answer::or_error(request).await.ok()?;
+            answer.status.is_success().then(|| answer.text())
+        })
+        .await;
         let of_it = metrics.lines().filter(|line| line.starts_with(metric));
         let values = of_it.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         sum += values.sum::<f64>();
