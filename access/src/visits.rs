@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use schemas::KeyId;
-use service::HttpError;
+use service::{HttpError, RequestContext};
 
 use crate::directory::Credential;
-use crate::{Access, Caller, Scope, ScopeSet, Staff, is_own_page, not_staff};
+use crate::{Access, Api, Caller, Scope, ScopeSet, Staff, is_own_page, not_staff};
 
 /// The caller of a request that came with a session; only [`by_session`] inserts it.
 #[derive(Clone)]
@@ -59,7 +59,27 @@ impl Access {
         }
         let staff = self.signed_in(headers);
         let staff = staff.map_err(|_| HttpError::unauthorized("not signed in"))?;
-        let Staff { person, org, .. } = staff.ok_or_else(not_staff)?;
+        self.caller_of_staff(staff.ok_or_else(not_staff)?)
+    }
+
+    /// Counts a request that a staff member sends from the organization's pages to none of the key
+    /// APIs, against the same limit as those with [`by_session`], and adds the state of the limit to
+    /// its response.
+    ///
+    /// # Errors
+    /// 429 if the limit is used up, 403 if the person has just left the staff.
+    pub async fn count_on_pages(
+        &self,
+        staff: &Staff,
+        request: &RequestContext,
+    ) -> Result<(), HttpError> {
+        let caller = self.caller_of_staff(staff.clone())?;
+        self.count(&caller, Api::Waypost, request).await?;
+        Ok(())
+    }
+
+    fn caller_of_staff(&self, staff: Staff) -> Result<Arc<Caller>, HttpError> {
+        let Staff { person, org, .. } = staff;
         let membership = self.staff().membership(person.account_id, &org);
         let (hourly, revoked) = membership.ok_or_else(not_staff)?;
         Ok(Arc::new(Caller {

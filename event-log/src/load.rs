@@ -1,5 +1,7 @@
 //! Reading aggregates.
 
+mod since;
+
 use std::collections::HashMap;
 
 use async_nats::Subject;
@@ -7,8 +9,14 @@ use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
 use traces::{SpanKind, Traced as _};
 
-use crate::read::{Most, Patience, Start, StreamReader, decode};
+use crate::read::{BATCH, Most, Patience, Start, StreamReader, decode};
 use crate::{EventLog, Position, ReadError};
+
+/// What is read at a time of an aggregate that may be of any length.
+const PAGE: Most = Most {
+    messages: BATCH,
+    bytes: 1024 * 1024,
+};
 
 /// The size of a log.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +46,20 @@ impl EventLog {
             .await
     }
 
+    /// Passes the events of an aggregate that the log stored since a time by its own clock to
+    /// `take`, oldest first and a page at a time. However many they are, no more than a page is
+    /// held.
+    pub async fn pages_since(
+        &self,
+        stream: &StreamId,
+        since: DateTime<Utc>,
+        take: impl FnMut(Vec<Recorded>),
+    ) -> Result<(), ReadError> {
+        let read = self.pages_from(stream, Start::Since(since), PAGE, take);
+        read.within(&traces::part("log read", SpanKind::Client))
+            .await
+    }
+
     /// An aggregate's first event.
     pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
@@ -45,22 +67,32 @@ impl EventLog {
         stored.as_ref().map(decode).transpose()
     }
 
-    async fn load_from(
+    async fn load_from(&self, stream: &StreamId, start: Start) -> Result<Vec<Recorded>, ReadError> {
+        let mut events: Vec<Recorded> = Vec::new();
+        let take = |page: Vec<Recorded>| events.extend(page);
+        self.pages_from(stream, start, Most::BATCH, take).await?;
+        Ok(events)
+    }
+
+    async fn pages_from(
         &self,
         stream: &StreamId,
         mut start: Start,
-    ) -> Result<Vec<Recorded>, ReadError> {
+        most: Most,
+        mut take: impl FnMut(Vec<Recorded>),
+    ) -> Result<(), ReadError> {
         let subject = self.subjects().of(stream);
         let reader = self.reader(stream.aggregate.log());
-        let mut events: Vec<Recorded> = Vec::new();
         loop {
-            let found = reader.read(&subject, start, Most::BATCH).await?;
-            for stored in &found.messages {
-                events.push(decode(stored)?);
-            }
-            match events.last() {
-                Some(last) if !found.is_complete => start = Start::After(last.sequence),
-                _ => return Ok(events),
+            let found = reader.read(&subject, start, most).await?;
+            let page: Result<Vec<Recorded>, ReadError> =
+                found.messages.iter().map(decode).collect();
+            let page = page?;
+            let last = page.last().map(|last| last.sequence);
+            take(page);
+            match last {
+                Some(last) if !found.is_complete => start = Start::After(last),
+                _ => return Ok(()),
             }
         }
     }

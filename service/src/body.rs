@@ -150,6 +150,10 @@ fn describe(error: &serde_path_to_error::Error<serde_json::Error>) -> HttpError 
     if place != "." && error.inner().to_string().starts_with("number out of range") {
         return HttpError::bad_request(format!("{place}: must be a finite number"));
     }
+    if error.inner().is_syntax() && place != "." && !place.contains('?') {
+        // Such as `NaN`, which some languages write for a number.
+        return HttpError::bad_request(format!("{place}: is not valid JSON: {}", error.inner()));
+    }
     if !error.inner().is_data() {
         return not_json(error.inner());
     }

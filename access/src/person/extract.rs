@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use axum::extract::{FromRef, FromRequestParts};
+use axum::extract::{FromRef, FromRequestParts, OptionalFromRequestParts};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use service::RequestContext;
 
@@ -63,6 +64,23 @@ where
         let person = authenticate(&access, parts)?;
         access.count_request(&person, &request).await?;
         Ok(Self(person))
+    }
+}
+
+/// The token where one may be sent, as `Option<AccountToken>`. One that is sent has to be valid.
+impl<State> OptionalFromRequestParts<State> for AccountToken
+where
+    State: Send + Sync,
+    Access: FromRef<State>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Option<Self>, Refusal> {
+        if !parts.headers.contains_key(AUTHORIZATION) {
+            return Ok(None);
+        }
+        let token = <Self as FromRequestParts<State>>::from_request_parts(parts, state).await?;
+        Ok(Some(token))
     }
 }
 

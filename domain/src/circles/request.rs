@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Invalid;
+use crate::location::{LATITUDES, LONGITUDES, kept};
 use crate::object::{Errors, Object};
 
 const MAX_NAME: usize = 200;
@@ -69,13 +70,13 @@ impl PlaceRequest {
         let errors = Errors::default();
         let request = Object::open("", body, &errors).and_then(|mut object| {
             let name = object.required_name("name", MAX_NAME);
-            let lat = object.required_number("lat", crate::location::LATITUDES);
-            let lng = object.required_number("lng", crate::location::LONGITUDES);
+            let lat = object.required_number("lat", LATITUDES);
+            let lng = object.required_number("lng", LONGITUDES);
             let radius_m = object.required_number("radius_m", RADIUS_M);
             Some(Self {
                 name: name?,
-                lat: lat?,
-                lng: lng?,
+                lat: kept(lat?),
+                lng: kept(lng?),
                 radius_m: radius_m?,
             })
         });

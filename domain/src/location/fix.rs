@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{FURTHEST_AHEAD, LATITUDES, LONGITUDES};
+use super::{FURTHEST_AHEAD, LATITUDES, LONGITUDES, kept};
 use crate::object::{Errors, Object};
 use crate::text;
 
@@ -46,8 +46,8 @@ impl Fix {
             place_name: place_name(&mut object),
             battery: object.number("battery", 0.0..=100.0),
             recorded_at: recorded_at(&mut object, now),
-            lat: lat?,
-            lng: lng?,
+            lat: kept(lat?),
+            lng: kept(lng?),
         })
     }
 

@@ -34,8 +34,8 @@ pub enum Refusal {
 /// Why a link cannot be used to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotJoin {
-    /// It never worked, was used, was withdrawn, or was replaced by another one. A guess need not
-    /// reveal which.
+    /// It never worked, was used, was withdrawn, was replaced by another one, or its inviter was
+    /// removed. A guess need not reveal which.
     #[error("this link is not valid any more; ask for a new invitation")]
     Unknown,
     /// It used to be valid.
@@ -138,7 +138,8 @@ pub fn accept(
     Ok(events.into_iter().flatten().collect())
 }
 
-/// Removes somebody, or lets them leave. The `forgotten` among its people do not count as owners.
+/// Removes somebody, or lets them leave; the open invites that they made end too. The `forgotten`
+/// among its people do not count as owners.
 pub fn remove(
     organization: &Organization,
     account_id: AccountId,

@@ -27,7 +27,7 @@ pub struct Member {
 }
 
 /// A link by which the person with an address may join, unless it was used, withdrawn or replaced
-/// by another.
+/// by another, or its inviter was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invite {
     /// The invite.
@@ -44,6 +44,8 @@ pub struct Invite {
     pub role: Role,
     /// When it expires.
     pub expires_at: DateTime<Utc>,
+    /// The person of the staff who invited; `None` where it was the operator.
+    pub by: Option<AccountId>,
 }
 
 impl Invite {
@@ -63,6 +65,7 @@ impl From<&MemberInvited> for Invite {
             code_hash: invited.code_hash.clone(),
             role: invited.role,
             expires_at: invited.expires_at,
+            by: invited.by,
         }
     }
 }
@@ -98,8 +101,10 @@ impl Organization {
                 });
             }
             Event::OrganizationMemberRemoved(removed) => {
-                let stays = |member: &Member| member.account_id != removed.account_id;
-                self.members.retain(stays);
+                let gone = removed.account_id;
+                self.members.retain(|member| member.account_id != gone);
+                // Otherwise they could come back by a link that they made for themselves.
+                self.invites.retain(|invite| invite.by != Some(gone));
             }
             Event::OrganizationMemberInvited(invited) => {
                 let other = |invite: &Invite| invite.email_hash != invited.email_hash;
@@ -128,9 +133,16 @@ impl Organization {
         &self.members
     }
 
-    /// The invites that were not used or withdrawn, expired ones included.
+    /// The invites that were not used or withdrawn and whose inviter was not removed, expired ones
+    /// included.
     pub fn invites(&self) -> &[Invite] {
         &self.invites
+    }
+
+    /// Those of them that a person made: they end when the person is removed or leaves.
+    pub fn invites_by(&self, account: AccountId) -> impl Iterator<Item = &Invite> {
+        let invites = self.invites.iter();
+        invites.filter(move |invite| invite.by == Some(account))
     }
 
     /// The invite whose code has this hash.

@@ -9,6 +9,8 @@ use super::*;
 
 const ADA: AccountId = AccountId(1);
 const BOB: AccountId = AccountId(2);
+/// Another account of Ada's.
+const OTHER: AccountId = AccountId(3);
 const MANY: usize = 100;
 
 fn now() -> DateTime<Utc> {
@@ -158,6 +160,59 @@ fn whoever_was_removed_decides_nothing_more() {
     assert_eq!(by_ada, Err(Refusal::NotStaff));
     let by_ada = remove(&organization, BOB, Some(ADA), &[]);
     assert_eq!(by_ada, Err(Refusal::NotStaff));
+}
+
+#[test]
+fn a_removed_owner_does_not_come_back_by_a_link_of_their_own() {
+    let mut house = House::owned_by(ADA);
+    house.record(add_owner(BOB));
+    for (address, code, by) in [
+        ("ada's other", "c1", Some(ADA)),
+        ("ada's third", "c2", Some(ADA)),
+        ("eve", "c3", Some(BOB)),
+        ("dan", "c4", None),
+    ] {
+        let invited = invited(address, code, by);
+        let made = invite(&house.organization(), invited, None, MANY, now());
+        house.record(made.unwrap());
+    }
+    let organization = house.organization();
+    let of_ada = organization.invites_by(ADA);
+    let of_ada: Vec<_> = of_ada.map(|open| open.id.as_str()).collect();
+    assert_eq!(of_ada, ["c1", "c2"]);
+    let removed = remove(&house.organization(), ADA, Some(BOB), &[]);
+    house.record(removed.unwrap());
+    for code in ["c1", "c2"] {
+        assert_eq!(house.joins(code, OTHER), Err(CannotJoin::Unknown), "{code}");
+    }
+    assert!(!house.organization().has(OTHER));
+    // The others' links still work.
+    for (code, account) in [("c3", AccountId(4)), ("c4", AccountId(5))] {
+        assert_eq!(house.joins(code, account), Ok(()), "{code}");
+    }
+    // Being invited again later does not revive the old links.
+    house.invites("ada", "c5");
+    assert_eq!(house.joins("c5", ADA), Ok(()));
+    assert_eq!(house.joins("c1", OTHER), Err(CannotJoin::Unknown));
+}
+
+#[test]
+fn the_links_of_an_owner_end_when_they_leave_or_are_forgotten() {
+    for is_forgotten in [false, true] {
+        let mut house = House::owned_by(ADA);
+        house.record(add_owner(BOB));
+        let by_ada = invited("ada's other", "c1", Some(ADA));
+        let made = invite(&house.organization(), by_ada, None, MANY, now());
+        house.record(made.unwrap());
+        let organization = house.organization();
+        house.record(if is_forgotten {
+            forget(&organization, ADA).unwrap()
+        } else {
+            remove(&organization, ADA, Some(ADA), &[]).unwrap()
+        });
+        assert_eq!(house.joins("c1", OTHER), Err(CannotJoin::Unknown));
+        assert!(house.organization().invites().is_empty());
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod cancel;
 mod engine;
 mod graph;
 mod retry;
+mod size;
 mod state;
 mod ways;
 
@@ -26,6 +27,7 @@ pub use cancel::{NotCancellable, cancel};
 pub use engine::{Attempt, End, Next, Waiting, Work, end_of_wait, next};
 pub use graph::Graph;
 pub use retry::{delay, retry_at};
+pub use size::{MAX_DATA, TooLarge, encoded_len};
 pub use state::{NotARun, Run, State, Step, StepState};
 pub use ways::{Leading, Reached, Ways};
 

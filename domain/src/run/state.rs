@@ -10,6 +10,8 @@ use schemas::{Event, Recorded, RunId, StepId, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::size::encoded_len;
+
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -123,6 +125,8 @@ pub struct Run {
     pub started_at: Option<DateTime<Utc>>,
     /// The steps that have begun.
     pub steps: HashMap<StepId, Step>,
+    /// Bytes, as JSON, of its payload and of the inputs, outputs and errors of all attempts.
+    pub data: usize,
 }
 
 /// Why events do not make a run.
@@ -147,6 +151,7 @@ impl Run {
             state: State::Queued,
             started_at: None,
             steps: HashMap::new(),
+            data: encoded_len(&triggered.trigger_payload),
         }
     }
 
@@ -181,6 +186,7 @@ impl Run {
                 let step = self.step(&event.step_id, at);
                 step.state = StepState::Running(at);
                 step.attempt = event.attempt;
+                self.data += encoded_len(&event.input);
             }
             Event::RunStepSucceeded(event) => {
                 let step = self.step(&event.step_id, at);
@@ -188,12 +194,14 @@ impl Run {
                 step.attempt = event.attempt;
                 step.output = Arc::new(event.output.clone());
                 step.error = None;
+                self.data += encoded_len(&event.output);
             }
             Event::RunStepFailed(event) => {
                 let step = self.step(&event.step_id, at);
                 step.state = event.retry_at.map_or(StepState::Failed, StepState::Waiting);
                 step.attempt = event.attempt;
                 step.error = Some(event.error.clone());
+                self.data += event.error.len();
             }
             _ => {}
         }

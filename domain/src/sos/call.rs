@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::location::{LATITUDES, LONGITUDES};
+use crate::location::{LATITUDES, LONGITUDES, kept};
 use crate::object::{Errors, Object};
 use crate::{Invalid, text};
 
@@ -33,7 +33,7 @@ impl Request {
                 _ => {}
             }
             Self {
-                place: lat.zip(lng),
+                place: lat.map(kept).zip(lng.map(kept)),
                 message: message(&mut object),
                 recorded_at: object.time("recorded_at"),
             }

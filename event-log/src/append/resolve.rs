@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::wire::{Expectation, Prepared};
 use crate::ReadError;
 use crate::envelope::event_id;
-use crate::read::{LastEvent, StreamReader};
+use crate::read::{LastEvent, Most, Start, StreamReader};
 
 /// Aggregates that are looked up concurrently.
 const SIDE_BY_SIDE: usize = 32;
@@ -72,8 +72,8 @@ fn at_first_sight<'m>(
             continue;
         }
         return match last {
-            // A commit is atomic: finding one of its events is finding all.
-            Some(last) if last.id == Some(expectation.last) => {
+            // A commit is atomic: finding an event that only it can have is finding all.
+            Some(last) if last.id == Some(expectation.last) && expectation.shows_all() => {
                 let behind = member.messages() - expectation.offset - expectation.len;
                 Ok(Fate::Stored(last.sequence + behind))
             }
@@ -91,10 +91,47 @@ async fn fate(
     let next = reader.first_after(&moved.subject, moved.sequence);
     Ok(match next.await? {
         Some(found) if event_id(&found.headers) == Some(moved.first) => {
-            let behind = prepared.messages() - 1 - moved.offset;
-            Fate::Stored(found.sequence + behind)
+            if moved.shows_all() {
+                let behind = prepared.messages() - 1 - moved.offset;
+                Fate::Stored(found.sequence + behind)
+            } else {
+                all_or_overtaken(reader, prepared, moved).await?
+            }
         }
         // The expected event itself is gone (an erased record) or another is in its place.
         _ => Fate::Overtaken,
     })
+}
+
+/// The fate of a commit that shares ids with others: stored only if each event of the write is in
+/// the log, one after the other.
+async fn all_or_overtaken(
+    reader: &StreamReader,
+    prepared: &Prepared,
+    moved: &Expectation,
+) -> Result<Fate, ReadError> {
+    let mut after = moved.sequence;
+    let mut ids = prepared.ids(moved).peekable();
+    while ids.peek().is_some() {
+        let found = reader.read(&moved.subject, Start::After(after), Most::BATCH);
+        let found = found.await?;
+        for (stored, id) in found.messages.iter().zip(ids.by_ref()) {
+            if event_id(&stored.headers) != Some(id) {
+                return Ok(Fate::Overtaken);
+            }
+            after = stored.sequence;
+        }
+        if found.is_complete && ids.peek().is_some() {
+            return Ok(Fate::Overtaken);
+        }
+    }
+    let behind = prepared.messages() - moved.offset - moved.len;
+    Ok(Fate::Stored(after + behind))
+}
+
+impl Expectation {
+    /// Whether one event of the write, found in the log, shows that all of it is there.
+    fn shows_all(&self) -> bool {
+        self.len == 1 || !self.derived
+    }
 }

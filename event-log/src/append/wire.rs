@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
-use schemas::EventId;
+use schemas::{EventId, NewEvent};
 use serde::Deserialize;
 
 use super::{AppendError, Commit, Write};
@@ -48,7 +48,13 @@ pub(super) struct Expectation {
     pub(super) offset: u64,
     /// How many messages the write has.
     pub(super) len: u64,
+    /// Whether ids of its events are derived from their content, so that events of other commits
+    /// may have the same ones.
+    pub(super) derived: bool,
 }
+
+/// The version of ids that are derived from content; random ones have others (RFC 9562, section 5).
+const DERIVED: usize = 8;
 
 /// A commit that has been checked and is ready for the wire.
 #[derive(Debug)]
@@ -72,7 +78,7 @@ impl Prepared {
     ) -> Result<Self, AppendError> {
         let writes = commit.writes;
         let no_write = AppendError::Malformed("no write");
-        let party = Party::of(&writes.first().ok_or(no_write)?.stream);
+        let party = Party::of(&writes).ok_or(no_write)?;
         let messages = writes.iter().map(|write| write.events.len()).sum();
         if messages > BATCH_MESSAGES {
             return Err(AppendError::TooLarge);
@@ -93,6 +99,7 @@ impl Prepared {
                 last: last.id,
                 offset,
                 len,
+                derived: write.events.iter().any(is_derived),
             });
             offset += len;
         }
@@ -106,6 +113,14 @@ impl Prepared {
         };
         prepared.encode(max_payload)?;
         Ok(prepared)
+    }
+
+    /// The ids of the events of the write with this expectation, in order.
+    pub(super) fn ids(&self, expectation: &Expectation) -> impl Iterator<Item = EventId> {
+        let mut writes = self.writes.iter().zip(&self.expectations);
+        let write = writes.find(|(_, of_write)| of_write.offset == expectation.offset);
+        let events = write.into_iter().flat_map(|(write, _)| &write.events);
+        events.map(|event| event.id)
     }
 
     /// Its number of messages.
@@ -157,6 +172,10 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+fn is_derived(event: &NewEvent) -> bool {
+    event.id.0.get_version_num() == DERIVED
 }
 
 fn hash(subject: &Subject) -> u64 {

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use event_log::{AppendError, Commit, EventLog, Expected, Position};
+use event_log::{AppendError, Commit, EventLog, Expected, Position, Write};
 use futures::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use schemas::{EventId, Log, Recorded, StreamId};
+use schemas::{EventId, Log, NewEvent, Recorded, StreamId};
+use uuid::Uuid;
 
-use crate::support::{TestLog, assert_stored_at, everything, fresh_run, ids, ids_of, write};
+use crate::support::{TestLog, assert_stored_at, event, everything, fresh_run, ids, ids_of, write};
 
 #[tokio::test]
 async fn of_many_who_saw_the_same_past_one_wins() {
@@ -187,4 +188,42 @@ fn exactly_those_who_conflict_are_told_so_and_all_others_are_stored_once() {
         Ok(())
     });
     outcome.unwrap();
+}
+
+/// Positions have ids derived from their content, so that two requests may send the same one.
+#[tokio::test]
+async fn a_commit_that_shares_an_event_with_another_is_not_taken_for_it() {
+    let log = TestLog::new().await;
+    let derived = |place: u128| {
+        let mut event = event();
+        event.id = EventId(Uuid::new_v8(
+            (Uuid::new_v4().as_u128() << 4 | place).to_be_bytes(),
+        ));
+        event
+    };
+    let (first, second, third) = (derived(1), derived(2), derived(3));
+    let commit = async |stream: &StreamId, expected, events: &[&NewEvent]| {
+        let write = Write {
+            stream: stream.clone(),
+            expected,
+            events: events.iter().copied().cloned().collect(),
+        };
+        log.commit(write.into()).await
+    };
+    let overtaken = Err(AppendError::Conflict);
+    for stored in [&first, &second, &third] {
+        let stream = fresh_run();
+        let at = commit(&stream, Expected::Empty, &[stored]).await.unwrap();
+        let all = [&first, &second, &third];
+        assert_eq!(commit(&stream, Expected::Empty, &all).await, overtaken);
+        assert_eq!(commit(&stream, Expected::Empty, &[stored]).await, Ok(at));
+    }
+    let stream = fresh_run();
+    let at = commit(&stream, Expected::Empty, &[&first]).await.unwrap();
+    let after = Expected::At(at.sequence());
+    let last = commit(&stream, after, &[&second, &third]).await.unwrap();
+    let gap = commit(&stream, Expected::Empty, &[&first, &third]).await;
+    assert_eq!(gap, overtaken);
+    let all = commit(&stream, Expected::Empty, &[&first, &second, &third]).await;
+    assert_eq!(all, Ok(last), "all of it is there");
 }

@@ -1,10 +1,11 @@
 //! Reading aggregates.
 
 use async_nats::HeaderMap;
+use chrono::DateTime;
 use event_log::{Commit, Expected, Item, ReadError, Write};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use schemas::{AggregateType, Context, Event, Log, NewEvent, OrgId, StreamId};
+use schemas::{AggregateType, Context, Event, Log, NewEvent, OrgId, Recorded, StreamId};
 use serde_json::json;
 
 use crate::support::{
@@ -45,6 +46,29 @@ async fn large_events_are_loaded_whole_too() {
     for stream in &streams {
         assert_eq!(log.load(stream).await.unwrap().len(), 24);
     }
+}
+
+#[tokio::test]
+async fn an_aggregate_of_any_length_comes_page_by_page() {
+    let log = TestLog::new().await;
+    let stream = fresh_run();
+    let (mut expected, mut last) = (Vec::new(), None);
+    for _ in 0..3 {
+        let commit = Commit::from(Write {
+            stream: stream.clone(),
+            expected: Expected::after(last),
+            events: (0..8).map(|_| event_of(900_000)).collect(),
+        });
+        expected.extend(ids(&commit));
+        last = Some(log.commit(commit).await.unwrap().sequence());
+    }
+    let mut pages = Vec::new();
+    let take = |page: Vec<Recorded>| pages.push(ids_of(&page));
+    let read = log.pages_since(&stream, DateTime::UNIX_EPOCH, take);
+    read.await.unwrap();
+    assert_eq!(pages.concat(), expected);
+    let longest = pages.iter().map(Vec::len).max();
+    assert!(longest <= Some(3), "{longest:?} events of a MiB at a time");
 }
 
 #[tokio::test]

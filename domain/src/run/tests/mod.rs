@@ -2,3 +2,4 @@ mod branches;
 mod examples;
 mod given;
 mod properties;
+mod size;
