@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 60.0
+WAIT_LIMIT_S = 60.0
 PAUSE_S = 0.02
 # Durations too long to wait for, and limits that many tests from one address would reach.
 SETTINGS = {
@@ -32,10 +32,10 @@ SETTINGS = {
 
 def until(ready: Callable[[], bool], what: str) -> None:
     """Waits for a condition; raises if it is not met in time."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + WAIT_LIMIT_S
     while not ready():
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {PATIENCE_S:.0f} s for {what}")
+            raise TimeoutError(f"waited {WAIT_LIMIT_S:.0f} s for {what}")
         time.sleep(PAUSE_S)
 
 

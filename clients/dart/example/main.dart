@@ -7,8 +7,8 @@ import 'package:waypost/waypost.dart';
 Future<void> main(List<String> arguments) async {
   final client = http.Client();
   final waypost = Waypost.withKey(arguments[1], Settings(url: arguments[0], client: client));
-  final told = waypost.subscribe('runs');
-  final done = told.firstWhere((told) => told is LiveEvent && told.type == 'run.succeeded');
+  final items = waypost.subscribe('runs');
+  final done = items.firstWhere((item) => item is LiveEvent && item.type == 'run.succeeded');
   final run = await waypost.workflows.trigger('say-hello', payload: {'name': 'Ada'});
   print('started ${run['runId']}');
   await done;

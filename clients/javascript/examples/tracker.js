@@ -24,8 +24,8 @@ function fileStorage() {
   };
 }
 
-const nobody = new Waypost({ url });
-const waypost = nobody.as(() => nobody.auth.login({ email, password }));
+const anonymous = new Waypost({ url });
+const waypost = anonymous.as(() => anonymous.auth.login({ email, password }));
 const queue = await waypost.locationQueue({ storage: fileStorage(), name: `fixes-of-${email}` });
 
 // A walk along the harbour, a fix for each second of the last minute.

@@ -6,14 +6,14 @@ const waypost = await connect();
 const [workflow = "say-hello", name = "Ada"] = process.argv.slice(2);
 
 const socket = waypost.socket();
-for await (const told of socket.subscribe("runs")) {
-  if (told.kind === "snapshot") {
+for await (const item of socket.subscribe("runs")) {
+  if (item.kind === "snapshot") {
     // Subscribed: from here on nothing is missed.
     const { runId } = await waypost.workflows.trigger(workflow, { name });
     console.log(`run ${runId} of ${workflow}`);
-  } else if (told.kind === "event") {
-    console.log(told.type, told.data.stepId ?? "");
-    if (["run.succeeded", "run.failed", "run.cancelled"].includes(told.type)) {
+  } else if (item.kind === "event") {
+    console.log(item.type, item.data.stepId ?? "");
+    if (["run.succeeded", "run.failed", "run.cancelled"].includes(item.type)) {
       break;
     }
   }

@@ -42,7 +42,7 @@ export class Attempt {
   }
 
   /** Changes the timeout from now on. */
-  set patienceMs(ms: number) {
+  set timeoutMs(ms: number) {
     this.#ms = ms;
   }
 

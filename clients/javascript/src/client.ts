@@ -19,7 +19,7 @@ import { Socket, type SocketOptions } from "./socket.js";
 import type * as types from "./types.js";
 
 /**
- * A client of Waypost, for an API key (`key`), for a person (`token`), or for nobody.
+ * A client of Waypost, for an API key (`key`), for a person (`token`), or anonymous.
  *
  * It keeps the newest position that its commands returned, so that its own reads see what it
  * wrote. It has no connections or timers of its own that would have to be closed.
@@ -101,7 +101,7 @@ export class Waypost {
     return this.#http.positions.wanted("log");
   }
 
-  /** Returns a client with the same settings for this token, or for nobody without one. */
+  /** Returns a client with the same settings for this token, or an anonymous one without it. */
   as(token?: TokenSource): Waypost {
     return new Waypost({ ...this.#options, key: undefined, token });
   }

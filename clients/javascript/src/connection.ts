@@ -84,11 +84,11 @@ export class Connection {
   }
 
   /** Probes the server; without a reply in time the connection counts as broken. */
-  check(patienceMs: number): void {
+  check(timeoutMs: number): void {
     if (this.#ready && this.#token !== undefined) {
       // Sends the same token again, which `ready` answers; any other frame has a cost.
       this.send(JSON.stringify({ type: "auth", token: this.#token }));
-      this.#expect(patienceMs);
+      this.#expect(timeoutMs);
     }
   }
 
@@ -113,14 +113,14 @@ export class Connection {
   #listen(socket: WebSocketLike): void {
     this.#socket = socket;
     socket.onopen = () => this.send(JSON.stringify({ type: "auth", token: this.#token ?? "" }));
-    socket.onmessage = ({ data }: { data: unknown }) => this.#hear(data);
+    socket.onmessage = ({ data }: { data: unknown }) => this.#receive(data);
     // Some platforms report an error without closing.
     socket.onerror = () => platform.setTimeout(() => this.#finish(BROKEN, ""), 0);
     socket.onclose = ({ code, reason }: { code?: number; reason?: string }) =>
       this.#finish(code ?? BROKEN, reason ?? "");
   }
 
-  #hear(data: unknown): void {
+  #receive(data: unknown): void {
     if (!this.#resolve) {
       return;
     }

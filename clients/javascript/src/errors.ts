@@ -25,8 +25,8 @@ export class UnsupportedError extends WaypostError {
   override readonly name: string = "UnsupportedError";
 }
 
-/** A response, as an error carries it. */
-export interface Answer {
+/** The response behind an error. */
+export interface ErrorResponse {
   status: number;
   body: string;
   headers: HeadersLike;
@@ -50,14 +50,14 @@ export class ApiError extends WaypostError {
   /** The response headers. */
   readonly headers: HeadersLike;
 
-  constructor(answer: Answer, message = messageOf(answer)) {
+  constructor(response: ErrorResponse, message = messageOf(response)) {
     super(message);
-    const { headers } = answer;
-    this.status = answer.status;
-    this.body = answer.body;
+    const { headers } = response;
+    this.status = response.status;
+    this.body = response.body;
     this.headers = headers;
     this.traceId = headers.get("traceparent")?.split("-")[1];
-    this.retryAfterMs = retryAfter(headers.get("retry-after"), answer.at);
+    this.retryAfterMs = retryAfter(headers.get("retry-after"), response.at);
     this.position = headers.get("waypost-position") ?? undefined;
   }
 }
@@ -107,8 +107,8 @@ export class UnavailableError extends ApiError {
   override readonly name: string = "UnavailableError";
 }
 /** A success with an unexpected body: usually a proxy's page. */
-export class BadAnswerError extends ApiError {
-  override readonly name: string = "BadAnswerError";
+export class InvalidResponseError extends ApiError {
+  override readonly name: string = "InvalidResponseError";
 }
 
 /** A socket ended permanently. */
@@ -157,13 +157,13 @@ const BY_STATUS: Record<number, typeof ApiError> = {
 };
 
 /** Returns the error for a response. */
-export function errorOf(answer: Answer): ApiError {
-  const { status } = answer;
+export function errorOf(response: ErrorResponse): ApiError {
+  const { status } = response;
   const Class = BY_STATUS[status] ?? (status >= 500 ? ServerError : ApiError);
-  return new Class(answer);
+  return new Class(response);
 }
 
-function messageOf({ status, body }: Answer): string {
+function messageOf({ status, body }: ErrorResponse): string {
   try {
     const parsed = JSON.parse(body) as { error?: unknown } | null;
     if (typeof parsed?.error === "string" && parsed.error) {

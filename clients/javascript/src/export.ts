@@ -81,7 +81,7 @@ export class Export implements AsyncIterable<Uint8Array> {
 
   /** Reads the whole file as text, for CSV. */
   async text(): Promise<string> {
-    return this.#told(() =>
+    return this.#request(() =>
       this.#http.send(this.#call, async (response, attempt) => {
         attempt.rest();
         if (!response.body) {
@@ -109,7 +109,7 @@ export class Export implements AsyncIterable<Uint8Array> {
 
   /** Requests it: its name and its chunks. */
   async open(): Promise<OpenFile> {
-    return this.#told(async () => {
+    return this.#request(async () => {
       const { response, attempt } = await this.#http.open(this.#call);
       const chunks = chunksOf(response, attempt);
       return this.#file(response, chunks, () => attempt.end());
@@ -118,7 +118,7 @@ export class Export implements AsyncIterable<Uint8Array> {
 
   /** Reads it with your own function, which is called again, from the beginning, after a break. */
   async read<T>(consume: (file: OpenFile) => Promise<T>): Promise<T> {
-    return this.#told(() =>
+    return this.#request(() =>
       this.#http.send(this.#call, (response, attempt) => {
         attempt.rest();
         return consume(this.#file(response, chunksOf(response, attempt), NOTHING));
@@ -141,7 +141,7 @@ export class Export implements AsyncIterable<Uint8Array> {
     };
   }
 
-  async #told<T>(ask: () => Promise<T>): Promise<T> {
+  async #request<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {

@@ -116,7 +116,7 @@ export class Feed {
 
   async *#open(call: Call, read: Reader): ReturnType<Reader> {
     const opened = await this.#http.open(call);
-    opened.attempt.patienceMs = SILENCE_MS;
+    opened.attempt.timeoutMs = SILENCE_MS;
     try {
       yield* read(opened.response, opened.attempt);
     } finally {
@@ -138,13 +138,13 @@ type Reader = (
 /** A reader's progress. */
 class Place {
   position: string | undefined;
-  #told = 0;
+  #delivered = 0;
 
   constructor(readonly asked: FeedQuery) {}
 
   /** Whether all requested events were delivered. */
   get full(): boolean {
-    return this.#told >= (this.asked.limit ?? Infinity);
+    return this.#delivered >= (this.asked.limit ?? Infinity);
   }
 
   query(more: { after: string | undefined }): Record<string, string | number | undefined> {
@@ -152,14 +152,14 @@ class Place {
     return {
       ...more,
       types: types && types.length > 0 ? types.join(",") : undefined,
-      limit: limit === undefined ? undefined : limit - this.#told,
+      limit: limit === undefined ? undefined : limit - this.#delivered,
     };
   }
 
   /** Advances to an event; false if it was delivered before. */
-  take(told: Event | Mark): boolean {
-    const { position } = told;
-    if (!("type" in told)) {
+  take(item: Event | Mark): boolean {
+    const { position } = item;
+    if (!("type" in item)) {
       this.position ??= position;
       return false;
     }
@@ -169,7 +169,7 @@ class Place {
       }
     }
     this.position = position;
-    this.#told += 1;
+    this.#delivered += 1;
     return true;
   }
 }

@@ -2,10 +2,10 @@ import { Attempt } from "./attempt.js";
 import { Credential } from "./credential.js";
 import {
   ApiError,
-  BadAnswerError,
   BadRequestError,
   errorOf,
   InvalidArgumentError,
+  InvalidResponseError,
   UnauthorizedError,
 } from "./errors.js";
 import type { Operation } from "./operations.js";
@@ -85,8 +85,8 @@ export class Http {
         return JSON.parse(body) as T;
       } catch {
         const { status, headers } = response;
-        const answer = { status, body, headers, at: this.settings.clock.now() };
-        throw new BadAnswerError(answer, `the answer is not JSON: ${body.slice(0, 100)}`);
+        const invalid = { status, body, headers, at: this.settings.clock.now() };
+        throw new InvalidResponseError(invalid, `the answer is not JSON: ${body.slice(0, 100)}`);
       }
     });
   }

@@ -30,11 +30,11 @@ export type {
   WebSocketClass,
   WebSocketLike,
 } from "./platform.js";
-export type { Flushed, LocationQueue, QueueOptions } from "./queue.js";
+export type { FlushResult, LocationQueue, QueueOptions } from "./queue.js";
 export type { ExportedRecords, ListedRecords, ListQuery, Records } from "./records.js";
 export { type Retry, VERSION, type WaypostOptions } from "./settings.js";
 export type { Socket, SocketOptions, SocketStatus } from "./socket.js";
-export type { Parked, QueueStorage } from "./store.js";
-export type { Channel, SubscribeOptions, Subscription, Told } from "./subscription.js";
+export type { ParkedFix, QueueStorage } from "./store.js";
+export type { Channel, SubscribeOptions, Subscription, SubscriptionItem } from "./subscription.js";
 export type * from "./types.js";
 export { type ReceivedWebhook, verifyWebhook, type WebhookEvent } from "./webhook.js";

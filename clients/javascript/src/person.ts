@@ -4,7 +4,7 @@ import type { List, PageQuery } from "./list.js";
 import { operations } from "./operations.js";
 import { Resource } from "./organization.js";
 import type {
-  Accepted,
+  AcceptedFix,
   Call,
   Circle,
   Fix,
@@ -79,14 +79,14 @@ export class Auth extends Resource {
 /** People's positions. */
 export class Location extends Resource {
   /** Reports where the person is or was. `recorded_at` defaults to now. */
-  async update(fix: Fix, options?: RequestOptions): Promise<Accepted> {
+  async update(fix: Fix, options?: RequestOptions): Promise<AcceptedFix> {
     return this.http.json({ operation: operations.updateLocation, body: fix, options });
   }
 
   /** Reports 1 to 100 fixes, all or none. */
-  async updateMany(fixes: readonly Fix[], options?: RequestOptions): Promise<Accepted[]> {
+  async updateMany(fixes: readonly Fix[], options?: RequestOptions): Promise<AcceptedFix[]> {
     const call = { operation: operations.updateLocation, body: fixes, options };
-    return (await this.http.json<{ accepted: Accepted[] }>(call)).accepted;
+    return (await this.http.json<{ accepted: AcceptedFix[] }>(call)).accepted;
   }
 
   /** Hides the person's position until then. */

@@ -14,7 +14,7 @@ import {
   unique,
 } from "./platform.js";
 import { backoff, passes } from "./retry.js";
-import { type Item, type Parked, type QueueStorage, type State, Store } from "./store.js";
+import { type Item, type ParkedFix, type QueueStorage, type State, Store } from "./store.js";
 import type { Fix } from "./types.js";
 
 /** Options of a queue. */
@@ -30,11 +30,11 @@ export interface QueueOptions {
   /** Called with the error that ended a round of `start`. The console unless given. */
   onError?: ((error: unknown) => void) | undefined;
   /** Called with the result of each round of `start`. */
-  onFlush?: ((flushed: Flushed) => void) | undefined;
+  onFlush?: ((result: FlushResult) => void) | undefined;
 }
 
 /** The result of a round. */
-export interface Flushed {
+export interface FlushResult {
   /** How many arrived this time. */
   sent: number;
   /** How many fixes wait. */
@@ -61,7 +61,7 @@ export class LocationQueue {
   readonly #items: Item[];
   #next: number;
   #savedHead: number;
-  #flushing: Promise<Flushed> | undefined;
+  #flushing: Promise<FlushResult> | undefined;
   /** For a batch rejected without naming a fix: how many of it are left, and how many to send at a time. */
   #suspects = { left: 0, atOnce: Infinity };
   #timer: unknown;
@@ -94,7 +94,7 @@ export class LocationQueue {
   }
 
   /** The rejected fixes, oldest first. */
-  get parked(): readonly Parked[] {
+  get parked(): readonly ParkedFix[] {
     return this.#state.parked;
   }
 
@@ -121,7 +121,7 @@ export class LocationQueue {
    * Sends what may be sent. Also resolves if nothing could be: `retryAfterMs` then says when to
    * try again. Rejects with `UnauthorizedError` if a new token did not help either.
    */
-  async flush(options: { signal?: AbortSignalLike | undefined } = {}): Promise<Flushed> {
+  async flush(options: { signal?: AbortSignalLike | undefined } = {}): Promise<FlushResult> {
     this.#flushing ??= this.#flush(options.signal).finally(() => (this.#flushing = undefined));
     return this.#flushing;
   }
@@ -154,7 +154,7 @@ export class LocationQueue {
     await this.#save();
   }
 
-  async #flush(signal: AbortSignalLike | undefined): Promise<Flushed> {
+  async #flush(signal: AbortSignalLike | undefined): Promise<FlushResult> {
     const state = this.#state;
     let sent = 0;
     while (this.#items.length > 0 && this.#now() >= state.until) {

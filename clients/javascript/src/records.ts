@@ -3,7 +3,7 @@ import type { Http, RequestOptions } from "./http.js";
 import { List, type Page, type PageQuery, readPage } from "./list.js";
 import { exportOperation, type Operation, recordOperations } from "./operations.js";
 import { linesOf } from "./stream.js";
-import type { Outcome, RecordId, Sort } from "./types.js";
+import type { ImportOutcome, RecordId, Sort } from "./types.js";
 
 /** Lines of one request of an import: few enough to resend, many enough to be fast. */
 const LINES = 2_000;
@@ -48,7 +48,7 @@ export class Records<In extends object, Stored> {
   async *import(
     records: Iterable<In> | AsyncIterable<In>,
     options: RequestOptions = {},
-  ): AsyncGenerator<Outcome, void, undefined> {
+  ): AsyncGenerator<ImportOutcome, void, undefined> {
     let before = 0;
     let lines: string[] = [];
     for await (const record of records) {
@@ -65,7 +65,10 @@ export class Records<In extends object, Stored> {
   }
 
   /** The same for a CSV, whose first row names the fields, nested ones dotted (`client.name`). */
-  importCsv(csv: string, options: RequestOptions = {}): AsyncGenerator<Outcome, void, undefined> {
+  importCsv(
+    csv: string,
+    options: RequestOptions = {},
+  ): AsyncGenerator<ImportOutcome, void, undefined> {
     return this.#send("text/csv", csv, 0, options);
   }
 
@@ -74,7 +77,7 @@ export class Records<In extends object, Stored> {
     content: string,
     before: number,
     options: RequestOptions,
-  ): AsyncGenerator<Outcome, void, undefined> {
+  ): AsyncGenerator<ImportOutcome, void, undefined> {
     // A key is for one body: each part of an import has its own.
     const { idempotencyKey } = options;
     const key = idempotencyKey && before > 0 ? `${idempotencyKey}-${before}` : idempotencyKey;
@@ -85,10 +88,10 @@ export class Records<In extends object, Stored> {
       options: { ...options, idempotencyKey: key },
     };
     yield* await this.http.send(call, async (response, attempt) => {
-      const outcomes: Outcome[] = [];
+      const outcomes: ImportOutcome[] = [];
       for await (const line of linesOf(response, attempt)) {
         if (line !== "") {
-          const outcome = JSON.parse(line) as Outcome;
+          const outcome = JSON.parse(line) as ImportOutcome;
           outcomes.push({ ...outcome, line: outcome.line + before });
         }
       }

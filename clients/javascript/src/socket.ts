@@ -74,14 +74,14 @@ export class Socket {
     if (this.#status === "closed") {
       throw new InvalidArgumentError("the socket was closed: make another one");
     }
-    const line = {
+    const host = {
       subscribe: (one: Subscription) => this.#send(one.frame()),
-      unsubscribe: (one: Subscription) => this.#sayNoMore(one),
+      unsubscribe: (one: Subscription) => this.#sendUnsubscribe(one),
       leave: (one: Subscription) => this.#leave(one),
       report: (error: unknown) => this.#report(error),
     };
     this.#named += 1;
-    const subscription = new Subscription(line, `s${this.#named}`, channel, options);
+    const subscription = new Subscription(host, `s${this.#named}`, channel, options);
     if (options.signal?.aborted) {
       subscription.unsubscribe();
       return subscription;
@@ -101,9 +101,9 @@ export class Socket {
   }
 
   /** Probes the connection, and replaces it if no reply arrives in time. */
-  check(patienceMs = this.#options.pongMs ?? 10_000): void {
+  check(timeoutMs = this.#options.pongMs ?? 10_000): void {
     if (this.#connection) {
-      this.#connection.check(patienceMs);
+      this.#connection.check(timeoutMs);
     } else {
       this.#wait?.abort();
     }
@@ -159,13 +159,13 @@ export class Socket {
   }
 
   async #connectOnce(): Promise<Ended> {
-    this.#say("connecting");
+    this.#setStatus("connecting");
     const connection = new Connection(this.#settings, this.#credential, this.#options, {
       ready: () => {
-        this.#say("open");
+        this.#setStatus("open");
         this.#subscribeAll();
       },
-      frame: (frame) => this.#hear(frame),
+      frame: (frame) => this.#receive(frame),
       report: (error) => this.#report(error),
     });
     this.#connection = connection;
@@ -190,7 +190,7 @@ export class Socket {
     const { clock } = this.#settings;
     const waiting = new platform.AbortController();
     this.#wait = waiting;
-    this.#say("waiting");
+    this.#setStatus("waiting");
     await clock.sleep(backoff(failed, clock, MOST_MS), waiting.signal);
     this.#wait = undefined;
   }
@@ -203,10 +203,10 @@ export class Socket {
     }
   }
 
-  #hear(frame: Frame): void {
+  #receive(frame: Frame): void {
     const subscription = frame.id === undefined ? undefined : this.#subscriptions.get(frame.id);
     if (frame.type !== "error") {
-      subscription?.hear(frame);
+      subscription?.receive(frame);
     } else if (subscription?.wanted) {
       this.#subscriptions.delete(subscription.id);
       subscription.fail(new SubscriptionRefusedError(frame.error));
@@ -222,13 +222,13 @@ export class Socket {
     }
   }
 
-  #sayNoMore({ id }: Subscription): void {
+  #sendUnsubscribe({ id }: Subscription): void {
     this.#send(JSON.stringify({ type: "unsubscribe", id }));
   }
 
   #leave(subscription: Subscription): void {
     if (this.#subscriptions.delete(subscription.id)) {
-      this.#sayNoMore(subscription);
+      this.#sendUnsubscribe(subscription);
       this.#leaveIfIdle();
     }
   }
@@ -254,7 +254,7 @@ export class Socket {
     this.#wait?.abort();
     this.#connection?.end();
     if (this.#status !== "closed") {
-      this.#say(status);
+      this.#setStatus(status);
     }
   }
 
@@ -267,7 +267,7 @@ export class Socket {
     }
     this.#inBackground = away;
     if (away) {
-      this.#say("paused");
+      this.#setStatus("paused");
       this.#wait?.abort();
       this.#connection?.end();
     } else {
@@ -275,7 +275,7 @@ export class Socket {
     }
   }
 
-  #say(status: SocketStatus): void {
+  #setStatus(status: SocketStatus): void {
     if (this.#status !== status) {
       this.#status = status;
       try {

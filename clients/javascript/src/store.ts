@@ -14,7 +14,7 @@ export interface Item {
 }
 
 /** A fix that the server rejected, and why. It is not resent automatically. */
-export interface Parked {
+export interface ParkedFix {
   fix: Fix & { recorded_at: string };
   status: number;
   message: string;
@@ -34,7 +34,7 @@ export interface State {
   left: { fixes: number; until: number } | undefined;
   /** Consecutive failures. */
   failed: number;
-  parked: Parked[];
+  parked: ParkedFix[];
   /** How many were dropped because the queue was full. */
   dropped: number;
 }

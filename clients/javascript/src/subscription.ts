@@ -5,7 +5,7 @@ import type { AbortSignalLike } from "./platform.js";
 export type Channel = "locations" | "places" | "sos" | "runs" | "events";
 
 /** An item of a subscription. */
-export type Told =
+export type SubscriptionItem =
   /** The current state; the first of a subscription without `after`, and after a `reset`. */
   | { kind: "snapshot"; data: Record<string, unknown>[] }
   /** Something happened. */
@@ -22,7 +22,7 @@ export interface SubscribeOptions {
   /** Ends the subscription. */
   signal?: AbortSignalLike | undefined;
   /** Called with each item, instead of iteration. What it throws goes to the socket's `onError`. */
-  onTold?: ((told: Told) => unknown) | undefined;
+  onItem?: ((item: SubscriptionItem) => unknown) | undefined;
   /** Called once if the subscription ends with an error. */
   onEnd?: ((error: unknown) => void) | undefined;
 }
@@ -44,21 +44,21 @@ const MOST = 1_000;
 const FEW = 100;
 
 /** What a subscription needs of its socket. */
-export interface Line {
+export interface SubscriptionHost {
   subscribe(subscription: Subscription): void;
   unsubscribe(subscription: Subscription): void;
   leave(subscription: Subscription): void;
   report(error: unknown): void;
 }
 
-/** A channel's events, resumed from the last one after any break. Iterate over it or pass `onTold`. */
-export class Subscription implements AsyncIterable<Told> {
+/** A channel's events, resumed from the last one after any break. Iterate over it or pass `onItem`. */
+export class Subscription implements AsyncIterable<SubscriptionItem> {
   readonly channel: Channel;
   /** @internal */
   readonly id: string;
-  readonly #line: Line;
+  readonly #host: SubscriptionHost;
   readonly #options: SubscribeOptions;
-  readonly #waiting: { told: Told; place: string | undefined }[] = [];
+  readonly #waiting: { item: SubscriptionItem; place: string | undefined }[] = [];
   #place: string | undefined;
   #begun: string | undefined;
   #position: string | undefined;
@@ -68,8 +68,8 @@ export class Subscription implements AsyncIterable<Told> {
   #paused = false;
 
   /** @internal */
-  constructor(line: Line, id: string, channel: Channel, options: SubscribeOptions) {
-    this.#line = line;
+  constructor(host: SubscriptionHost, id: string, channel: Channel, options: SubscribeOptions) {
+    this.#host = host;
     this.id = id;
     this.channel = channel;
     this.#options = options;
@@ -91,18 +91,18 @@ export class Subscription implements AsyncIterable<Told> {
   unsubscribe(): void {
     if (!this.#ended) {
       this.#end(undefined);
-      this.#line.leave(this);
+      this.#host.leave(this);
     }
   }
 
   /** Iterates over it; stopping ends it. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<Told, void, undefined> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<SubscriptionItem, void, undefined> {
     try {
       for (;;) {
         const next = this.#waiting.shift();
         if (next) {
-          this.#took(next.place);
-          yield next.told;
+          this.#advance(next.place);
+          yield next.item;
         } else if (this.#ended) {
           break;
         } else {
@@ -130,7 +130,7 @@ export class Subscription implements AsyncIterable<Told> {
   }
 
   /** @internal Handles a frame for it. */
-  hear(frame: Frame): void {
+  receive(frame: Frame): void {
     const { type, position, event } = frame;
     if (!this.wanted) {
       return;
@@ -140,17 +140,17 @@ export class Subscription implements AsyncIterable<Told> {
     } else if (type === "reset") {
       // What was known is void: after a break before the snapshot it starts over.
       this.#place = undefined;
-      this.#tell({ kind: "reset" });
+      this.#emit({ kind: "reset" });
     } else if (this.#begun === undefined) {
       // Still from the subscription with this id that just ended.
     } else if (type === "snapshot") {
       this.#place = this.#begun;
-      this.#tell({ kind: "snapshot", data: frame.data ?? [] });
+      this.#emit({ kind: "snapshot", data: frame.data ?? [] });
     } else if (type === "event" && event && position !== undefined && this.#isNew(position)) {
       this.#place = position;
-      this.#tell({ kind: "event", position, type: event.type, time: event.time, data: event.data });
+      this.#emit({ kind: "event", position, type: event.type, time: event.time, data: event.data });
     } else if (type === "conflated") {
-      this.#tell({ kind: "conflated", from: frame.from ?? "", to: frame.to ?? "" });
+      this.#emit({ kind: "conflated", from: frame.from ?? "", to: frame.to ?? "" });
     }
   }
 
@@ -160,8 +160,8 @@ export class Subscription implements AsyncIterable<Told> {
       this.#end(error);
       if (this.#options.onEnd) {
         this.#guard(() => this.#options.onEnd?.(error));
-      } else if (this.#options.onTold) {
-        this.#line.report(error);
+      } else if (this.#options.onItem) {
+        this.#host.report(error);
       }
     }
   }
@@ -171,27 +171,27 @@ export class Subscription implements AsyncIterable<Told> {
     return place === undefined || (position !== place && isBehind(position, place) !== false);
   }
 
-  #tell(told: Told): void {
-    const { onTold } = this.#options;
-    if (onTold) {
-      this.#guard(() => onTold(told));
-      this.#took(this.#place);
+  #emit(item: SubscriptionItem): void {
+    const { onItem } = this.#options;
+    if (onItem) {
+      this.#guard(() => onItem(item));
+      this.#advance(this.#place);
       return;
     }
-    this.#waiting.push({ told, place: this.#place });
+    this.#waiting.push({ item, place: this.#place });
     this.#wake?.();
     if (this.#waiting.length >= MOST && !this.#paused) {
       // A WebSocket has no backpressure: nothing more is requested until this was read.
       this.#paused = true;
-      this.#line.unsubscribe(this);
+      this.#host.unsubscribe(this);
     }
   }
 
-  #took(place: string | undefined): void {
+  #advance(place: string | undefined): void {
     this.#position = place ?? this.#position;
     if (this.#paused && this.#waiting.length <= FEW && !this.#ended) {
       this.#paused = false;
-      this.#line.subscribe(this);
+      this.#host.subscribe(this);
     }
   }
 
@@ -199,10 +199,10 @@ export class Subscription implements AsyncIterable<Told> {
     try {
       const done = call();
       if (done instanceof Promise) {
-        done.catch((error: unknown) => this.#line.report(error));
+        done.catch((error: unknown) => this.#host.report(error));
       }
     } catch (error) {
-      this.#line.report(error);
+      this.#host.report(error);
     }
   }
 

@@ -49,7 +49,7 @@ export type {
 } from "./schema.js";
 
 /** A value in a response: those known today, and any added later. */
-export type Open<T extends string> = T | (string & {});
+export type OpenEnum<T extends string> = T | (string & {});
 
 /** How a list is sorted; `-` before it descends. */
 export type Sort = SortedBy | `-${SortedBy}`;
@@ -74,13 +74,13 @@ export type Analytics = Totals & {
   series?: { start: string; revenue: number; orders: number; leads: number }[];
 };
 
-/** The outcome of one line of many. */
-export type Outcome =
-  | { line: number; id: string; status: Open<"created" | "updated" | "unchanged"> }
+/** The outcome of one line of an import. */
+export type ImportOutcome =
+  | { line: number; id: string; status: OpenEnum<"created" | "updated" | "unchanged"> }
   | { line: number; error: string };
 
 /** A position that was accepted. */
-export interface Accepted {
+export interface AcceptedFix {
   id: string;
   recorded_at: string;
 }
@@ -94,7 +94,7 @@ export interface TriggeredSos {
 /** The status of an SOS. */
 export interface SosState {
   sos_id: string;
-  status: Open<"acknowledged" | "resolved">;
+  status: OpenEnum<"acknowledged" | "resolved">;
 }
 
 /** What to replay: exactly one of these. */

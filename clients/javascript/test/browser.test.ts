@@ -86,19 +86,19 @@ test("a feed is followed over fetch, over a kill of the server", { skip, timeout
     const { id } = await waypost.leads.create({ id: "first", name: "Ada" });
     let after;
     for await (const event of waypost.events.read({ types: ["lead.*"] })) after = event.position;
-    globalThis.told = [];
+    globalThis.items = [];
     (async () => {
-      for await (const event of waypost.events.follow({ after, types: ["lead.*"] })) told.push(event.data.id);
+      for await (const event of waypost.events.follow({ after, types: ["lead.*"] })) items.push(event.data.id);
     })();
   `);
   await inPage(`await waypost.leads.create({ id: "l-0", name: "Ada" })`);
-  await until("the first event", () => chromium.run("told.length === 1"));
+  await until("the first event", () => chromium.run("items.length === 1"));
   await system.killAndStart();
   await inPage(
     `for (let nth = 1; nth < 5; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "Ada" })`,
   );
-  await until("all events", () => chromium.run("told.length >= 5"));
-  assert.deepEqual(await chromium.run("told"), ["l-0", "l-1", "l-2", "l-3", "l-4"]);
+  await until("all events", () => chromium.run("items.length >= 5"));
+  assert.deepEqual(await chromium.run("items"), ["l-0", "l-1", "l-2", "l-3", "l-4"]);
 });
 
 test(
@@ -106,15 +106,15 @@ test(
   { skip, timeout },
   async () => {
     await inPage(`
-    globalThis.told = []; globalThis.statuses = []; globalThis.threw = 0;
+    globalThis.items = []; globalThis.statuses = []; globalThis.threw = 0;
     globalThis.socket = waypost.socket({ onStatus: (one) => statuses.push(one), onError: () => (threw += 1) });
-    socket.subscribe("events", { onTold: (one) => { told.push(one); throw new Error("a user's mistake"); } });
+    socket.subscribe("events", { onItem: (item) => { items.push(item); throw new Error("a user's mistake"); } });
   `);
     const write = (from: number): Promise<unknown> =>
       inPage(
         `for (let nth = ${from}; nth < ${from + 3}; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "A" })`,
       );
-    await until("the subscription", () => chromium.run("told.length > 0"));
+    await until("the subscription", () => chromium.run("items.length > 0"));
     await write(0);
     await system.killAndStart();
     await write(3);
@@ -123,13 +123,13 @@ test(
     await system.ask("/waypost/start");
     await chromium.run(`void window.dispatchEvent(new Event("online"))`);
     await write(6);
-    const events = `told.filter(({ kind }) => kind === "event").map(({ data }) => data.id)`;
+    const events = `items.filter(({ kind }) => kind === "event").map(({ data }) => data.id)`;
     await until("all events", () => chromium.run(`${events}.length >= 9`));
     assert.deepEqual(
       await chromium.run(events),
       Array.from({ length: 9 }, (_, nth) => `l-${nth}`),
     );
-    assert.equal(await chromium.run("threw === told.length"), true);
+    assert.equal(await chromium.run("threw === items.length"), true);
     await chromium.run("socket.close()");
   },
 );

@@ -1,7 +1,7 @@
 // clients/cases: queue.json.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Fix, Flushed, LocationQueue } from "../dist/index.js";
+import type { Fix, FlushResult, LocationQueue } from "../dist/index.js";
 import {
   assertError,
   assertHas,
@@ -89,7 +89,7 @@ async function flush(queue: LocationQueue, step: Step): Promise<void> {
     assert.deepEqual([queue.waiting, queue.parked.length], [wanted.waiting, wanted.parked]);
     return;
   }
-  const { retryAfterMs, ...counts } = done as Flushed;
+  const { retryAfterMs, ...counts } = done as FlushResult;
   const { retryAfterSeconds, ...expected } = wanted;
   assert.deepEqual(counts, expected, String(done));
   assert.equal(

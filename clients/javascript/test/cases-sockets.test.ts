@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { after, afterEach, before, describe, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import type { Channel, Told, WebSocketClass } from "../dist/index.js";
+import type { Channel, SubscriptionItem, WebSocketClass } from "../dist/index.js";
 import {
   assertError,
   assertHas,
@@ -34,13 +34,13 @@ interface SocketCase {
   client?: ClientSettings;
   subscribe: { channel: Channel; after?: string };
   connections: Step[][];
-  told: Json[];
+  items: Json[];
   ends?: WantedError;
   waits: number[];
 }
 
 const PLATFORM: Record<string, string> = {
-  "SOCK-022": "WebSocket tells no platform's program the status of a handshake: it is tried again",
+  "SOCK-022": "no platform's WebSocket reveals the status of a handshake: it is tried again",
 };
 
 /** Plays a script for each connection. */
@@ -157,12 +157,12 @@ for (const [kind, Class] of Object.entries(classes)) {
         });
         const socket = client.socket({ onError: () => undefined });
         const { channel, after: behind } = one.subscribe;
-        const told: Told[] = [];
+        const items: SubscriptionItem[] = [];
         let error: unknown;
-        const done = (): boolean => !one.ends && told.length === one.told.length;
+        const done = (): boolean => !one.ends && items.length === one.items.length;
         try {
           for await (const item of socket.subscribe(channel, { after: behind })) {
-            told.push(item);
+            items.push(item);
             if (done()) {
               break;
             }
@@ -172,7 +172,7 @@ for (const [kind, Class] of Object.entries(classes)) {
         }
         await Promise.all(script.closed);
         script.finish();
-        assertHas(told, one.told);
+        assertHas(items, one.items);
         if (one.ends) {
           assertError(error, one.ends);
         } else {

@@ -43,21 +43,21 @@ test("trigger.js sees its run to the end", { timeout }, async () => {
     name: "Say hello",
     status: "ACTIVE",
     steps: [
-      { id: "start", type: "TRIGGER", next: ["tell"] },
-      { id: "tell", type: "NOTIFY", event: "hello" },
+      { id: "start", type: "TRIGGER", next: ["notify"] },
+      { id: "notify", type: "NOTIFY", event: "hello" },
     ],
   });
-  const said = await run("trigger", ["say-hello", "Ada"], { WAYPOST_URL: url, WAYPOST_KEY: key });
-  assert.match(said, /^run \S+ of say-hello\n/);
-  assert.match(said, /run\.succeeded/);
+  const output = await run("trigger", ["say-hello", "Ada"], { WAYPOST_URL: url, WAYPOST_KEY: key });
+  assert.match(output, /^run \S+ of say-hello\n/);
+  assert.match(output, /run\.succeeded/);
 });
 
 test("import.js and export.js", { timeout }, async () => {
   const { waypost, url, key } = await system.organization();
   const env = { WAYPOST_URL: url, WAYPOST_KEY: key };
   const lines = '{"id":"1","name":"Ada"}\n{"id":"2"}\n{"id":"3","name":"Grace"}\n';
-  const said = await run("import", [], env, lines);
-  assert.deepEqual(JSON.parse(said), { created: 2, updated: 0, unchanged: 0, refused: 1 });
+  const output = await run("import", [], env, lines);
+  assert.deepEqual(JSON.parse(output), { created: 2, updated: 0, unchanged: 0, refused: 1 });
   await waypost.companies.create({ id: "c-1", name: "Acme" });
   const path = join(folder, "companies.csv");
   await until("the export", async () => {
@@ -73,8 +73,8 @@ test("tracker.js brings a minute's fixes", { timeout }, async () => {
     password: PASSWORD,
   } = await system.ask<Account>("/account");
   const path = join(folder, "fixes.json");
-  const said = await run("tracker", [path], { WAYPOST_URL, EMAIL, PASSWORD });
-  assert.deepEqual(JSON.parse(said.split("\n")[0] ?? ""), { sent: 60, waiting: 0, parked: 0 });
+  const output = await run("tracker", [path], { WAYPOST_URL, EMAIL, PASSWORD });
+  assert.deepEqual(JSON.parse(output.split("\n")[0] ?? ""), { sent: 60, waiting: 0, parked: 0 });
 });
 
 test("webhooks.js believes what is signed", { timeout }, async () => {
@@ -105,7 +105,7 @@ test("the README's programs are right by their types", () => {
   const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? "");
   assert.ok(blocks.length > 8);
   const files = blocks.map((block, nth) => {
-    const known = ["waypost", "nobody"].filter((name) => !block.includes(`const ${name} =`));
+    const known = ["waypost", "anonymous"].filter((name) => !block.includes(`const ${name} =`));
     const given = known.map((name) => `declare const ${name}: import("@waypost/client").Waypost;`);
     const name = join(root, `.build/readme-${nth}.ts`);
     const run = block.includes("const { runId }") ? "" : "declare const runId: string;";

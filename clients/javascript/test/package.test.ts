@@ -83,7 +83,7 @@ test("it is imported from the tarball in Node", () => {
 });
 
 const CONSUMER = `
-import { RateLimitedError, verifyWebhook, Waypost, type Lead, type Told } from "@waypost/client";
+import { RateLimitedError, verifyWebhook, Waypost, type Lead, type SubscriptionItem } from "@waypost/client";
 import { saveExport } from "@waypost/client/node";
 
 export async function use(signal: AbortSignal): Promise<Lead | undefined> {
@@ -102,7 +102,7 @@ export async function use(signal: AbortSignal): Promise<Lead | undefined> {
   waypost.deals.export({ format: "crm" });
   await saveExport(waypost.companies.export({ format: "crm" }), "companies.csv");
   const socket = waypost.socket();
-  socket.subscribe("runs", { onTold: (told: Told) => (told.kind === "event" ? told.position : told.kind) });
+  socket.subscribe("runs", { onItem: (item: SubscriptionItem) => (item.kind === "event" ? item.position : item.kind) });
   const run = await waypost.runs.get("r");
   // Answers may have values that come later: no case is missing, and none is forbidden.
   if (run.state === "SUCCEEDED" || run.state === "DREAMING") void run.steps;

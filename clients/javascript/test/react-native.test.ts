@@ -107,12 +107,12 @@ test("a socket comes back after a kill, and when the app does", { timeout }, asy
      const waypost = new client.Waypost({ ...given, maxRetries: 10 });
      let change;
      const appState = { addEventListener: (type, listener) => ((change = listener), { remove() {} }) };
-     const told = [], statuses = [];
+     const items = [], statuses = [];
      const socket = waypost.socket({ appState, onStatus: (one) => statuses.push(one) });
-     socket.subscribe("events", { onTold: (one) => told.push(one) });
+     socket.subscribe("events", { onItem: (item) => items.push(item) });
      const write = async (from) => { for (let n = from; n < from + 3; n += 1) await waypost.leads.create({ id: "l-" + n, name: "A" }); };
-     const events = () => told.filter(({ kind }) => kind === "event").map(({ data }) => data.id);
-     await until(() => told.length > 0);
+     const events = () => items.filter(({ kind }) => kind === "event").map(({ data }) => data.id);
+     await until(() => items.length > 0);
      await write(0);
      await ask("/waypost/kill"); await ask("/waypost/start");
      await write(3);
@@ -122,7 +122,7 @@ test("a socket comes back after a kill, and when the app does", { timeout }, asy
      change("active");
      await until(() => events().length === 9);
      socket.close();
-     return { events: events(), away, reset: told.some(({ kind }) => kind === "reset"), closed: socket.status };`,
+     return { events: events(), away, reset: items.some(({ kind }) => kind === "reset"), closed: socket.status };`,
     organization,
   );
   const events = Array.from({ length: 9 }, (_, nth) => `l-${nth}`);

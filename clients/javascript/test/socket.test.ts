@@ -8,7 +8,7 @@ import {
   type Socket,
   type SocketOptions,
   type SocketStatus,
-  type Told,
+  type SubscriptionItem,
   Waypost,
   type WebSocketClass,
 } from "../dist/index.js";
@@ -19,7 +19,7 @@ class Server {
   readonly #server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   readonly #places = new Map<WebSocket, Map<string, number>>();
   /** Frames that clients sent, over all connections. */
-  readonly heard: Record<string, string>[] = [];
+  readonly frames: Record<string, string>[] = [];
   connections = 0;
   silent = false;
   head = 0;
@@ -30,7 +30,9 @@ class Server {
       this.silent = false;
       this.#places.set(socket, new Map());
       socket.on("close", () => this.#places.delete(socket));
-      socket.on("message", (data: Buffer) => this.#hear(socket, JSON.parse(data.toString("utf8"))));
+      socket.on("message", (data: Buffer) =>
+        this.#receive(socket, JSON.parse(data.toString("utf8"))),
+      );
     });
   }
 
@@ -49,7 +51,7 @@ class Server {
     this.head += count;
     for (const [socket, places] of this.#places) {
       for (const id of places.keys()) {
-        this.#tell(socket, id);
+        this.#sendEvents(socket, id);
       }
     }
   }
@@ -59,8 +61,8 @@ class Server {
     this.#server.close();
   }
 
-  #hear(socket: WebSocket, frame: Record<string, string>): void {
-    this.heard.push(frame);
+  #receive(socket: WebSocket, frame: Record<string, string>): void {
+    this.frames.push(frame);
     if (this.silent) {
       return;
     }
@@ -76,11 +78,11 @@ class Server {
       if (after === undefined) {
         socket.send(JSON.stringify({ type: "snapshot", id, data: [] }));
       }
-      this.#tell(socket, id);
+      this.#sendEvents(socket, id);
     }
   }
 
-  #tell(socket: WebSocket, id: string): void {
+  #sendEvents(socket: WebSocket, id: string): void {
     const places = this.#places.get(socket);
     for (let nth = (places?.get(id) ?? this.head) + 1; nth <= this.head; nth += 1) {
       places?.set(id, nth);
@@ -111,60 +113,60 @@ function socketOf(options: SocketOptions = {}, Class: unknown = WebSocket): Sock
   return socket;
 }
 
-const numbers = (told: Told[]): unknown[] =>
-  told.flatMap((one) => (one.kind === "event" ? [one.data["nth"]] : []));
+const numbers = (items: SubscriptionItem[]): unknown[] =>
+  items.flatMap((one) => (one.kind === "event" ? [one.data["nth"]] : []));
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, nth) => nth + 1);
 
 test("a connection that dies in silence is noticed and replaced, one that lives is left alone", async () => {
-  const told: Told[] = [];
-  socketOf({ pingMs: 40, pongMs: 80 }).subscribe("events", { onTold: (one) => told.push(one) });
-  const pings = (): number => server.heard.filter(({ type }) => type === "auth").length;
+  const items: SubscriptionItem[] = [];
+  socketOf({ pingMs: 40, pongMs: 80 }).subscribe("events", { onItem: (item) => items.push(item) });
+  const pings = (): number => server.frames.filter(({ type }) => type === "auth").length;
   await until("three pings", () => pings() > 3);
   assert.equal(server.connections, 1);
   server.silent = true;
   await until("another connection", () => server.connections === 2);
   server.happen(2);
-  await until("the events", () => numbers(told).length === 2);
-  assert.deepEqual(numbers(told), [1, 2]);
+  await until("the events", () => numbers(items).length === 2);
+  assert.deepEqual(numbers(items), [1, 2]);
 });
 
 test("what a callback throws is reported and harms nothing", async () => {
   const errors: unknown[] = [];
-  const told: Told[] = [];
+  const items: SubscriptionItem[] = [];
   const socket = socketOf({
     onError: (error) => errors.push(error),
     onStatus: () => assert.fail("a mistake"),
   });
   socket.subscribe("events", {
-    onTold: (one) => {
-      told.push(one);
+    onItem: (item) => {
+      items.push(item);
       throw new Error("mine");
     },
   });
-  socket.subscribe("events", { onTold: () => Promise.reject(new Error("later")) });
-  await until("the snapshots", () => told.length === 1);
+  socket.subscribe("events", { onItem: () => Promise.reject(new Error("later")) });
+  await until("the snapshots", () => items.length === 1);
   server.happen(3);
-  await until("the events", () => told.length === 4);
-  assert.deepEqual(numbers(told), [1, 2, 3]);
+  await until("the events", () => items.length === 4);
+  assert.deepEqual(numbers(items), [1, 2, 3]);
   const messages = errors.map((error) => (error as Error).message);
   assert.equal(messages.filter((message) => message === "mine").length, 4);
   await until("the rejections", () => errors.some((error) => (error as Error).message === "later"));
 });
 
-test("whoever walks slowly is asked for no more than can be held, and misses nothing", async () => {
+test("a slow iteration requests no more than can be held, and misses nothing", async () => {
   const socket = socketOf();
   const walk = socket.subscribe("events", { after: "e1-0" })[Symbol.asyncIterator]();
   server.happen(2_500);
-  assert.deepEqual(numbers([(await walk.next()).value as Told]), [1]);
+  assert.deepEqual(numbers([(await walk.next()).value as SubscriptionItem]), [1]);
   await until("the socket to say it is too much", () =>
-    server.heard.some(({ type }) => type === "unsubscribe"),
+    server.frames.some(({ type }) => type === "unsubscribe"),
   );
-  const told: Told[] = [];
-  while (told.length < 2_499) {
-    told.push((await walk.next()).value as Told);
+  const items: SubscriptionItem[] = [];
+  while (items.length < 2_499) {
+    items.push((await walk.next()).value as SubscriptionItem);
   }
-  assert.deepEqual(numbers(told), upTo(2_500).slice(1));
-  const places = server.heard.filter(({ type }) => type === "subscribe").map(({ after }) => after);
+  assert.deepEqual(numbers(items), upTo(2_500).slice(1));
+  const places = server.frames.filter(({ type }) => type === "subscribe").map(({ after }) => after);
   assert.deepEqual(places.slice(0, 2), ["e1-0", "e1-1001"]);
   await walk.return();
 });
@@ -178,26 +180,26 @@ test("an app in the background has no connection, and is back where it was", asy
       return { remove: () => void (removed += 1) };
     },
   };
-  const told: Told[] = [];
+  const items: SubscriptionItem[] = [];
   const statuses: SocketStatus[] = [];
   const socket = socketOf({ appState, onStatus: (status) => statuses.push(status) });
-  const subscription = socket.subscribe("events", { onTold: (one) => told.push(one) });
-  await until("the snapshot", () => told.length === 1);
+  const subscription = socket.subscribe("events", { onItem: (item) => items.push(item) });
+  await until("the snapshot", () => items.length === 1);
   change("inactive");
   assert.equal(socket.status, "open");
   change("background");
   assert.equal(socket.status, "paused");
   server.happen(3);
   change("active");
-  await until("what was missed", () => numbers(told).length === 3);
+  await until("what was missed", () => numbers(items).length === 3);
   assert.equal(server.connections, 2);
   // iOS freezes a connection silently: it is probed, with a short timeout.
   server.silent = true;
   change("active");
   await until("another connection", () => server.connections === 3);
   server.happen(1);
-  await until("the fourth", () => numbers(told).length === 4);
-  assert.deepEqual(numbers(told), upTo(4));
+  await until("the fourth", () => numbers(items).length === 4);
+  assert.deepEqual(numbers(items), upTo(4));
   assert.deepEqual(statuses, [
     "connecting",
     "open",
@@ -215,20 +217,20 @@ test("an app in the background has no connection, and is back where it was", asy
 test("a subscription ends by its signal, and the connection with the last one", async () => {
   const controller = new AbortController();
   const socket = socketOf();
-  const told: Told[] = [];
+  const items: SubscriptionItem[] = [];
   const walking = (async () => {
-    for await (const one of socket.subscribe("events", { signal: controller.signal })) {
-      told.push(one);
+    for await (const item of socket.subscribe("events", { signal: controller.signal })) {
+      items.push(item);
     }
   })();
-  await until("the snapshot", () => told.length === 1);
+  await until("the snapshot", () => items.length === 1);
   controller.abort();
   await walking;
   assert.equal(socket.status, "idle");
   assert.ok(socket.subscribe("events", { signal: controller.signal }).ended);
 });
 
-test("a platform that tells of an error and never closes is given up too", async () => {
+test("a platform that reports an error and never closes is given up too", async () => {
   class Odd {
     static made = 0;
     readyState = 0;
@@ -247,6 +249,6 @@ test("a platform that tells of an error and never closes is given up too", async
       throw new Error("closed before it was open");
     }
   }
-  socketOf({}, Odd).subscribe("events", { onTold: () => undefined });
+  socketOf({}, Odd).subscribe("events", { onItem: () => undefined });
   await until("another try", () => Odd.made >= 2);
 });

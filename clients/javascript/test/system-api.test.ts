@@ -277,7 +277,7 @@ test("an account is opened, signed in by code, and signed out", async () => {
   const { url } = await system.organization();
   const phone = `+49151${String(Date.now()).slice(-8)}`;
   const person = await system.person({}, { phone });
-  const nobody = person.waypost.as();
+  const anonymous = person.waypost.as();
   const code = async (nth: number): Promise<string> => {
     const codes = await until("a code", async () => {
       const sent = await fetch(`${system.control}/codes?phone=${encodeURIComponent(phone)}`);
@@ -286,10 +286,10 @@ test("an account is opened, signed in by code, and signed out", async () => {
     });
     return codes[nth]?.code ?? "";
   };
-  await nobody.auth.sendCode({ phone });
+  await anonymous.auth.sendCode({ phone });
   await person.waypost.auth.verifyCode({ phone, code: await code(0) });
-  await nobody.auth.sendCode({ phone });
-  const session = await nobody.auth.verifyCode({ phone, code: await code(1) });
+  await anonymous.auth.sendCode({ phone });
+  const session = await anonymous.auth.verifyCode({ phone, code: await code(1) });
   assert.equal(session.user.id, person.user.id);
   const changed = await person.waypost.auth.changePassword({
     old: person.password,
@@ -303,7 +303,7 @@ test("an account is opened, signed in by code, and signed out", async () => {
   const renewing = waypost.as(() => {
     asked += 1;
     const credentials = { email: person.email, password: "a longer password" };
-    return asked === 1 ? changed : nobody.auth.login(credentials);
+    return asked === 1 ? changed : anonymous.auth.login(credentials);
   });
   assert.deepEqual(await renewing.location.latest(), []);
   assert.equal(asked, 2);

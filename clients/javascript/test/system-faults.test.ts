@@ -7,7 +7,7 @@ import {
   type Event,
   type Retry,
   type SocketStatus,
-  type Told,
+  type SubscriptionItem,
   Waypost,
   type WaypostOptions,
 } from "../dist/index.js";
@@ -66,24 +66,24 @@ for (const [name, hurt] of Object.entries(faults)) {
       assert.deepEqual(begun.map(({ data }) => data["runId"]).sort(), [...runs].sort());
     });
 
-    test("a socket tells each event once, in order", async () => {
+    test("a socket delivers each event once, in order", async () => {
       const { waypost } = await system.organization(PATIENT);
       const statuses: SocketStatus[] = [];
       const socket = waypost.socket({ onStatus: (status) => statuses.push(status) });
-      const told: Told[] = [];
-      const subscription = socket.subscribe("events", { onTold: (one) => told.push(one) });
-      await until("the subscription", () => told.length > 0);
+      const items: SubscriptionItem[] = [];
+      const subscription = socket.subscribe("events", { onItem: (item) => items.push(item) });
+      await until("the subscription", () => items.length > 0);
       const written = await writeLeads(waypost, hurt);
-      await until("all events", () => leadsOf(told).length >= written.length);
-      assert.deepEqual(leadsOf(told), written);
-      assert.ok(told.every(({ kind }) => kind !== "reset"));
+      await until("all events", () => leadsOf(items).length >= written.length);
+      assert.deepEqual(leadsOf(items), written);
+      assert.ok(items.every(({ kind }) => kind !== "reset"));
       // A new subscription after the first half receives the other one.
-      const events = told.filter((one) => one.kind === "event");
+      const events = items.filter((one) => one.kind === "event");
       const half = Math.floor(events.length / 2);
-      const rest: Told[] = [];
+      const rest: SubscriptionItem[] = [];
       const again = socket.subscribe("events", {
         after: events[half - 1]?.position,
-        onTold: (one) => rest.push(one),
+        onItem: (item) => rest.push(item),
       });
       await until("the other half", () => rest.length >= events.length - half);
       assert.deepEqual(rest, events.slice(half));
@@ -92,27 +92,27 @@ for (const [name, hurt] of Object.entries(faults)) {
       assert.equal(socket.status, "idle");
     });
 
-    test("a feed tells each event once, in order", async () => {
+    test("a feed delivers each event once, in order", async () => {
       const { waypost } = await system.organization(PATIENT);
       const { id } = await waypost.leads.create({ name: "first" });
-      const told: unknown[] = [];
+      const items: unknown[] = [];
       const controller = new AbortController();
       const following = (async () => {
         const feed = waypost.events.follow({ after: undefined, types: ["lead.*"] }, controller);
         // The feed begins with what happens from now on: wait until it does.
         for await (const event of feed) {
-          told.push(event.data["id"]);
+          items.push(event.data["id"]);
         }
       })();
       let nth = 0;
       await until("the feed", async () => {
         await waypost.leads.put(id, { name: `again ${(nth += 1)}` });
-        return told.length > 0;
+        return items.length > 0;
       });
       const written = await writeLeads(waypost, hurt);
-      await until("all events", () => told.filter((one) => one !== id).length >= written.length);
+      await until("all events", () => items.filter((one) => one !== id).length >= written.length);
       assert.deepEqual(
-        told.filter((one) => one !== id),
+        items.filter((one) => one !== id),
         written,
       );
       controller.abort();
@@ -192,23 +192,23 @@ test("a token is renewed over the open socket before it ends", async () => {
   await system.killAndStart({ WAYPOST_TOKEN_SECONDS: "8" });
   try {
     const { url, email, password } = await system.person();
-    const nobody = new Waypost({ url, ...PATIENT });
+    const anonymous = new Waypost({ url, ...PATIENT });
     let asked = 0;
     const token = (): Promise<{ access_token: string }> => {
       asked += 1;
-      return nobody.auth.login({ email, password });
+      return anonymous.auth.login({ email, password });
     };
     const waypost = new Waypost({ url, token, ...PATIENT });
     const statuses: SocketStatus[] = [];
     const socket = waypost.socket({ onStatus: (status) => statuses.push(status) });
-    const told: Told[] = [];
-    socket.subscribe("locations", { onTold: (one) => told.push(one) });
+    const items: SubscriptionItem[] = [];
+    socket.subscribe("locations", { onItem: (item) => items.push(item) });
     await until("a renewal", () => asked === 2);
     // After the first token expires.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const { recorded_at } = await waypost.location.update({ lat: 1, lng: 2 });
     await until("the position", () =>
-      told.some((one) => one.kind === "event" && one.data["recorded_at"] === recorded_at),
+      items.some((one) => one.kind === "event" && one.data["recorded_at"] === recorded_at),
     );
     assert.deepEqual(statuses, ["connecting", "open"]);
     socket.close();
@@ -247,7 +247,7 @@ class Fault {
   }
 }
 
-function leadsOf(told: Told[]): unknown[] {
-  const events = told.filter((one) => one.kind === "event");
+function leadsOf(items: SubscriptionItem[]): unknown[] {
+  const events = items.filter((one) => one.kind === "event");
   return events.filter(({ type }) => type === "lead.created").map(({ data }) => data["id"]);
 }

@@ -7,10 +7,10 @@ import { after, before, describe, test } from "node:test";
 import {
   ConnectionFailedError,
   type Fix,
-  type Flushed,
+  type FlushResult,
+  type ImportOutcome,
   InvalidArgumentError,
   NotModifiedError,
-  type Outcome,
   type Progress,
   type Retry,
   UnsupportedError,
@@ -74,7 +74,7 @@ describe("exports", () => {
     }
   });
 
-  test("whoever walks the parts is told of a break, and never that it ended", async () => {
+  test("iterating over the chunks throws on a break, and never just ends", async () => {
     server.play([BROKEN]);
     let text = "";
     const walk = (async () => {
@@ -129,7 +129,7 @@ describe("imports", () => {
       answer: { status: 200, headers: { "content-length": "9000" }, text: answer(1), cut: true },
     };
     server.play([part("mine", 2_000), cut, part("mine-2000", 1)]);
-    const outcomes: Outcome[] = [];
+    const outcomes: ImportOutcome[] = [];
     const records = Array.from({ length: 2_001 }, (_, nth) => ({ name: `Lead ${nth}` }));
     for await (const one of clientOf(server.url).leads.import(records, {
       idempotencyKey: "mine",
@@ -170,7 +170,7 @@ describe("feeds", () => {
     assert.deepEqual(read, ["e1-1", "e1-2", "e1-3"]);
   });
 
-  test("a place that is told without an event is where a feed resumes before its first one", async () => {
+  test("a feed resumes at a position that came without an event, before its first one", async () => {
     const head = { "content-type": "text/event-stream" };
     const resumed = { ...events, headers: { "last-event-id": "e1-4" } };
     server.play([
@@ -305,15 +305,15 @@ describe("a queue that was started", () => {
       { request: sent([fix(1), fix(2)]), answer: { status: 503, body: { error: "no" } } },
       { request: sent([fix(1), fix(2)]), answer: { status: 202, body: { accepted: [] } } },
     ]);
-    const flushed: Flushed[] = [];
+    const results: FlushResult[] = [];
     const client = clientOf(server.url, {}, clock as never, "account");
     const queue = await client.locationQueue({
       storage: new Memory(),
-      onFlush: (one) => flushed.push(one),
+      onFlush: (result) => results.push(result),
     });
     queue.start();
     await Promise.all([queue.add(fix(1)), queue.add(fix(2))]);
-    await until("both to arrive", () => flushed.some(({ sent: count }) => count === 2));
+    await until("both to arrive", () => results.some(({ sent: count }) => count === 2));
     queue.stop();
     server.finish();
     assert.equal(queue.waiting, 0);

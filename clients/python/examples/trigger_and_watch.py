@@ -13,9 +13,9 @@ GREET: WorkflowDefinition = {
     "name": "Greet",
     "status": "ACTIVE",
     "steps": [
-        {"id": "start", "type": "TRIGGER", "next": ["tell"]},
+        {"id": "start", "type": "TRIGGER", "next": ["notify"]},
         {
-            "id": "tell",
+            "id": "notify",
             "type": "NOTIFY",
             "event": "hello",
             "data": {"greeting": "Hello, {{ trigger.name }}!"},
@@ -29,10 +29,10 @@ def main() -> None:
         waypost.workflows.put("greet", GREET)
         with waypost.subscribe("runs", after=waypost.position) as runs:
             run_id = waypost.workflows.trigger("greet", {"name": "Ada"})["runId"]
-            for told in runs:
-                if isinstance(told, LiveEvent) and told.data.get("runId") == run_id:
-                    print(told.type)
-                    if told.type in {"run.succeeded", "run.failed", "run.cancelled"}:
+            for item in runs:
+                if isinstance(item, LiveEvent) and item.data.get("runId") == run_id:
+                    print(item.type)
+                    if item.type in {"run.succeeded", "run.failed", "run.cancelled"}:
                         break
 
 

@@ -81,7 +81,7 @@ def client_of(
     settings = {SETTINGS[name]: value for name, value in given.items() if name in SETTINGS}
     tokens = iter(given.get("tokens", []))
     seconds = iter(given.get("tokenSeconds", []))
-    credential: Any = None if who == "nobody" else "wp_test"
+    credential: Any = None if who == "anonymous" else "wp_test"
     if "tokens" in given:
         credential = lambda: Token(next(tokens), next(seconds, None))  # noqa: E731
     kind = AsyncWaypost if is_async else Waypost

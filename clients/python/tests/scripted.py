@@ -69,8 +69,8 @@ class Scripted:
                     connection.close()
                     return
                 step = self.exchange[number]
-                told = self._differences(step["request"], request)
-                self.differences += [f"request {number + 1}: {one}" for one in told]
+                found = self._differences(step["request"], request)
+                self.differences += [f"request {number + 1}: {one}" for one in found]
             if _answer(connection, step["answer"]):
                 connection.shutdown(socket.SHUT_RDWR)
                 connection.close()
@@ -177,5 +177,5 @@ def _answer(connection: socket.socket, answer: dict[str, Any]) -> bool:
     elif answer["status"] != 204:
         headers.setdefault("content-length", str(len(body)))
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    connection.sendall(f"HTTP/1.1 {answer['status']} Told\r\n{head}\r\n".encode() + body)
+    connection.sendall(f"HTTP/1.1 {answer['status']} Scripted\r\n{head}\r\n".encode() + body)
     return not answer.get("hold")

@@ -107,7 +107,7 @@ def test_a_short_token_is_renewed_when_a_fifth_is_left() -> None:
     assert len(given) == 2
 
 
-def test_a_queue_runs_until_it_is_told_to_stop() -> None:
+def test_a_queue_runs_until_it_is_asked_to_stop() -> None:
     clock, sizes = FakeClock(), []
 
     def take(request: httpx.Request) -> httpx.Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from playing import FakeClock, case_id, cases, check_error, client_of, collected, play
 from scripted import Scripted
-from waypost import WaypostError
+from waypost import Waypost, WaypostError
 
 
 class Played:
@@ -87,3 +89,17 @@ def test_a_queue_goes_through_its_steps(
 
         play(is_async, work)
     assert clock.waits == []
+
+
+def test_a_file_of_an_earlier_version_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "fixes"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE notes (name TEXT PRIMARY KEY, value REAL NOT NULL)")
+        database.execute("INSERT INTO notes VALUES ('dropped', 3)")
+    with Waypost("http://127.0.0.1:9", "wp_test") as waypost:
+        for _ in range(2):
+            with closing(waypost.location_queue(str(path))) as queue:
+                assert queue.dropped == 3
+    with closing(sqlite3.connect(path)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE name = 'notes'").fetchall()
+        assert tables == []

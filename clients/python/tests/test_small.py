@@ -46,7 +46,7 @@ print(json.dumps({
 """
 
 
-def test_importing_takes_little_beyond_what_it_stands_on() -> None:
+def test_importing_takes_little_beyond_its_dependencies() -> None:
     tries = []
     for _ in range(3):
         done = subprocess.run(
@@ -263,11 +263,11 @@ def test_what_is_no_json_is_not_sent(payload: dict[str, object]) -> None:
             waypost.workflows.trigger("w", payload)
 
 
-def test_an_import_that_is_stopped_tells_what_was_done_before() -> None:
-    told = '{"line":1,"id":"a","status":"created"}\n{"line":2,"error":"rate limit exceeded"}\n'
+def test_an_import_that_is_stopped_yields_what_was_done_before() -> None:
+    lines = '{"line":1,"id":"a","status":"created"}\n{"line":2,"error":"rate limit exceeded"}\n'
     step = {
         "request": {"method": "POST", "path": "/api/v1/records/leads"},
-        "answer": {"status": 200, "text": told},
+        "answer": {"status": 200, "text": lines},
     }
     with Scripted([step]) as server, Waypost(server.url, "wp_test") as waypost:
         outcomes = waypost.leads.import_records([{"name": "a"}] * 3)
@@ -285,8 +285,8 @@ def test_a_feed_may_be_silent_and_ends_with_its_client() -> None:
         settings = Settings(attempt_timeout=0.2)
         with Waypost(server.url, "wp_test", settings=settings) as waypost:
             feed = waypost.events.follow()
-            told: list[object] = []
-            reader = threading.Thread(target=lambda: told.extend(feed))
+            events: list[object] = []
+            reader = threading.Thread(target=lambda: events.extend(feed))
             reader.start()
             reader.join(1)
             assert reader.is_alive()
@@ -330,8 +330,8 @@ def test_the_cause_goes_along_with_commands_alone() -> None:
         step("POST", "/api/v1/workflows/w/trigger", absent, {"runId": "r-2"}),
     ]
     with Scripted(exchange) as server, Waypost(server.url, "wp_test") as waypost:
-        because = waypost.because_of("c-1")
-        because.workflows.trigger("w")
-        because.runs.get("r-1")
+        caused = waypost.with_cause("c-1")
+        caused.workflows.trigger("w")
+        caused.runs.get("r-1")
         waypost.workflows.trigger("w")
         server.check()

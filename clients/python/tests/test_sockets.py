@@ -21,8 +21,8 @@ def test_a_subscription_follows_its_script(case: dict[str, Any], is_async: bool)
 
         async def work() -> None:
             client = client_of(case, is_async, server.url, clock)
-            told, error = await hear(client, case)
-            assert [shown(one) for one in told] == case["told"]
+            items, error = await receive(client, case)
+            assert [shown(item) for item in items] == case["items"]
             if "ends" in case:
                 assert error is not None, "it went on"
                 check_error(error, case["ends"])
@@ -37,29 +37,29 @@ def test_a_subscription_follows_its_script(case: dict[str, Any], is_async: bool)
     assert clock.waits == case["waits"]
 
 
-async def hear(client: Any, case: dict[str, Any]) -> tuple[list[Any], WaypostError | None]:
+async def receive(client: Any, case: dict[str, Any]) -> tuple[list[Any], WaypostError | None]:
     """The items received, as many as the case has, and the error if the case ends with one."""
     asked = case["subscribe"]
     subscription = client.subscribe(asked["channel"], after=asked.get("after"))
-    told: list[Any] = []
+    items: list[Any] = []
     try:
-        while len(told) < len(case["told"]) or "ends" in case:
+        while len(items) < len(case["items"]) or "ends" in case:
             if isinstance(client, AsyncWaypost):
-                told.append(await subscription.__anext__())
+                items.append(await subscription.__anext__())
             else:
-                told.append(await asyncio.to_thread(next, subscription))
+                items.append(await asyncio.to_thread(next, subscription))
     except WaypostError as error:
-        return told, error
+        return items, error
     finally:
         if isinstance(client, AsyncWaypost):
             await subscription.aclose()
         else:
             subscription.close()
-    return told, None
+    return items, None
 
 
-def shown(told: object) -> dict[str, Any]:
-    match told:
+def shown(item: object) -> dict[str, Any]:
+    match item:
         case Snapshot(data):
             return {"kind": "snapshot", "data": data}
         case LiveEvent(position, type, time, data):
@@ -68,7 +68,7 @@ def shown(told: object) -> dict[str, Any]:
             return {"kind": "conflated", "from": after, "to": through}
         case Reset():
             return {"kind": "reset"}
-    raise AssertionError(told)
+    raise AssertionError(item)
 
 
 def test_a_subscription_can_be_ended_from_another_thread() -> None:

@@ -70,7 +70,7 @@ class Waypost {
   /// `events`. Starts with a [Snapshot], or after the position [after]. After any break it resumes
   /// after the last event, without gaps or duplicates, and sends [Reset] if it cannot. It ends when
   /// the listener cancels, or with an error that no retry can fix.
-  Stream<Told> subscribe(String channel, {String? after}) =>
+  Stream<SubscriptionItem> subscribe(String channel, {String? after}) =>
       subscribeTo(_transport.settings, _transport.credential, channel, after: after);
 
   /// Opens the location queue in [storage] under [name]; one for each person.

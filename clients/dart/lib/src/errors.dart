@@ -161,8 +161,8 @@ final class UnavailableException extends ApiException {
 }
 
 /// A success with an unexpected body, usually a proxy's page.
-final class BadAnswerException extends ApiException {
-  const BadAnswerException(int status, String body, Map<String, String> headers)
+final class InvalidResponseException extends ApiException {
+  const InvalidResponseException(int status, String body, Map<String, String> headers)
       : super._(status, body, headers, null, 'the answer is not the JSON that was expected');
 }
 

@@ -140,14 +140,14 @@ class _Place {
   final List<String>? types;
   final int? limit;
   String? position;
-  int _told = 0;
+  int _delivered = 0;
 
   _Place(this.after, List<String>? types, this.limit)
       : types = types == null || types.isEmpty ? null : types;
 
-  bool get full => limit != null && _told >= limit!;
+  bool get full => limit != null && _delivered >= limit!;
 
-  int? get left => limit == null ? null : limit! - _told;
+  int? get left => limit == null ? null : limit! - _delivered;
 
   /// Records where the feed begins, so that a break before the first event loses nothing.
   void begin(String start) => position ??= start;
@@ -157,7 +157,7 @@ class _Place {
     final known = position;
     if (known != null && (next == known || isBehind(next, known) == false)) return false;
     position = next;
-    _told += 1;
+    _delivered += 1;
     return true;
   }
 }

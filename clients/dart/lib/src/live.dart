@@ -11,12 +11,12 @@ import 'settings.dart';
 import 'transport.dart';
 
 /// An item of a subscription.
-sealed class Told {
-  const Told();
+sealed class SubscriptionItem {
+  const SubscriptionItem();
 }
 
 /// The current state of the channel: first without `after`, and after a [Reset].
-final class Snapshot extends Told {
+final class Snapshot extends SubscriptionItem {
   final List<Json> data;
 
   /// The position to resume after.
@@ -26,7 +26,7 @@ final class Snapshot extends Told {
 }
 
 /// Something happened.
-final class LiveEvent extends Told {
+final class LiveEvent extends SubscriptionItem {
   /// The position to resume after.
   final String position;
   final String type;
@@ -39,7 +39,7 @@ final class LiveEvent extends Told {
 }
 
 /// This client was too slow: of the positions between, only each person's newest follow.
-final class Conflated extends Told {
+final class Conflated extends SubscriptionItem {
   final String from;
   final String to;
 
@@ -47,7 +47,7 @@ final class Conflated extends Told {
 }
 
 /// Missed events are no longer available: a [Snapshot] follows.
-final class Reset extends Told {
+final class Reset extends SubscriptionItem {
   const Reset();
 }
 
@@ -81,16 +81,18 @@ class _Place {
 }
 
 /// Subscribes to a channel of `/ws`, on its own connection, and reconnects after any break.
-Stream<Told> subscribeTo(
+Stream<SubscriptionItem> subscribeTo(
   Settings settings,
   Credential credential,
   String channel, {
   String? after,
 }) =>
-    Outlet<Told>((outlet) => _run(outlet, settings, credential, channel, _Place(after))).stream;
+    Outlet<SubscriptionItem>(
+      (outlet) => _run(outlet, settings, credential, channel, _Place(after)),
+    ).stream;
 
 Future<void> _run(
-  Outlet<Told> outlet,
+  Outlet<SubscriptionItem> outlet,
   Settings settings,
   Credential credential,
   String channel,
@@ -121,7 +123,7 @@ Future<void> _run(
 
 /// One connection, from its first frame to its end.
 class _Connection {
-  final Outlet<Told> _outlet;
+  final Outlet<SubscriptionItem> _outlet;
   final Settings _settings;
   final Credential _credential;
   final String _channel;
@@ -146,7 +148,7 @@ class _Connection {
       frames = StreamIterator<Object?>(socket.stream);
       _send({'type': 'auth', 'token': _token ?? ''});
       while (await _next(frames)) {
-        await _hear(frames.current);
+        await _receive(frames.current);
         if (_outlet.stopped) break;
       }
       return _Ended(socket.closeCode ?? _broken, socket.closeReason ?? '', _isReady, _token);
@@ -177,7 +179,7 @@ class _Connection {
     }
   }
 
-  Future<void> _hear(Object? text) async {
+  Future<void> _receive(Object? text) async {
     final Object? frame;
     try {
       frame = text is String ? jsonDecode(text) : null;
@@ -193,11 +195,11 @@ class _Connection {
         _send({'type': 'subscribe', 'id': 's1', 'channel': _channel, if (after != null) 'after': after});
       }
     } else if (frame['id'] == 's1') {
-      await _tell(frame);
+      await _deliver(frame);
     }
   }
 
-  Future<void> _tell(Json frame) async {
+  Future<void> _deliver(Json frame) async {
     final begun = _begun;
     switch (frame) {
       case {'type': 'error', 'error': final String error}:

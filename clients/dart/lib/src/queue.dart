@@ -15,16 +15,16 @@ abstract interface class QueueStorage {
 }
 
 /// A fix that the server rejected, and why. It is not resent automatically.
-class Parked {
+class ParkedFix {
   final Json fix;
   final int status;
   final String message;
 
-  const Parked(this.fix, this.status, this.message);
+  const ParkedFix(this.fix, this.status, this.message);
 }
 
 /// The result of a [LocationQueue.flush].
-class Flushed {
+class FlushResult {
   /// How many arrived this time.
   final int sent;
 
@@ -37,7 +37,7 @@ class Flushed {
   /// The wait before the next attempt; null if none is needed.
   final Duration? retryAfter;
 
-  const Flushed({
+  const FlushResult({
     required this.sent,
     required this.waiting,
     required this.parked,
@@ -60,7 +60,7 @@ class LocationQueue {
   final int _batch;
   int _next;
   int _savedHead;
-  Future<Flushed>? _flushing;
+  Future<FlushResult>? _flushing;
 
   /// For a batch that was rejected without naming a fix: how many of it are left, and how many to
   /// send at a time.
@@ -97,7 +97,7 @@ class LocationQueue {
   int get dropped => _state.dropped;
 
   /// The rejected fixes, oldest first.
-  List<Parked> get parked => List.unmodifiable(_state.parked);
+  List<ParkedFix> get parked => List.unmodifiable(_state.parked);
 
   /// Adds a fix; it is on disk when this completes. `recorded_at` defaults to now.
   Future<void> add(Json fix) async {
@@ -112,11 +112,11 @@ class LocationQueue {
     }
   }
 
-  /// Sends what may be sent. Also completes if nothing could be: [Flushed.retryAfter] then says
+  /// Sends what may be sent. Also completes if nothing could be: [FlushResult.retryAfter] then says
   /// when to try again. Throws [UnauthorizedException] if a new token did not help either.
   ///
   /// Call it after [add], when the app is started, and when the network is back.
-  Future<Flushed> flush() {
+  Future<FlushResult> flush() {
     final flushing = _flushing;
     if (flushing != null) return flushing;
     return _flushing = _flush().whenComplete(() => _flushing = null);
@@ -135,7 +135,7 @@ class LocationQueue {
     await _save();
   }
 
-  Future<Flushed> _flush() async {
+  Future<FlushResult> _flush() async {
     var sent = 0;
     while (_items.isNotEmpty && _now() >= _state.until) {
       final items = await _nextBatch();
@@ -156,7 +156,7 @@ class LocationQueue {
       }
     }
     final left = _state.until - _now();
-    return Flushed(
+    return FlushResult(
       sent: sent,
       waiting: _items.length,
       parked: _state.parked.length,
@@ -194,7 +194,7 @@ class LocationQueue {
     if (error is UnauthorizedException) throw error;
     if (error is RateLimitedException) {
       await _limited(error, items);
-    } else if (error is BadAnswerException) {
+    } else if (error is InvalidResponseException) {
       // A proxy's page: nothing is lost by trying later.
       await _later(error);
       throw error;
@@ -243,7 +243,7 @@ class LocationQueue {
     }
     final faulty = named.isEmpty ? items : [for (final index in named) items[index]];
     for (final item in faulty) {
-      _state.parked.add(Parked(item.fix, error.status, error.message));
+      _state.parked.add(ParkedFix(item.fix, error.status, error.message));
     }
     await _remove(faulty);
   }

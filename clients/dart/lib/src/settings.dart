@@ -88,7 +88,7 @@ class RequestOptions {
   final String? minPosition;
 
   /// For a read: whether it waits for a position at all.
-  final bool waits;
+  final bool waitForPosition;
 
   /// The `Waypost-Cause` of the webhook, or of the HTTP step's call, that caused this call:
   /// workflows that trigger each other this way then end.
@@ -103,7 +103,7 @@ class RequestOptions {
   const RequestOptions({
     this.idempotencyKey,
     this.minPosition,
-    this.waits = true,
+    this.waitForPosition = true,
     this.cause,
     this.maxRetries,
     this.timeout,

@@ -36,7 +36,7 @@ class QueueState {
   int failed = 0;
 
   /// Rejected fixes, as `{fix, status, message}`.
-  List<Parked> parked = [];
+  List<ParkedFix> parked = [];
 
   /// How many were dropped because the queue was full.
   int dropped = 0;
@@ -55,7 +55,7 @@ class QueueState {
         parked = [
           for (final one in json['parked'] as List<Object?>)
             if (one case {'fix': final Json fix, 'status': final int status, 'message': final String message})
-              Parked(fix, status, message),
+              ParkedFix(fix, status, message),
         ],
         dropped = json['dropped'] as int;
 

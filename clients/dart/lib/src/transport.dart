@@ -61,18 +61,18 @@ class Answer {
   Answer(this.status, this.headers, this._body);
 
   /// The body's chunks. Throws [ConnectionFailedException] if it breaks off or is silent for too long.
-  Stream<List<int>> chunks(Duration patience) => _body.timeout(patience).handleError(
+  Stream<List<int>> chunks(Duration timeout) => _body.timeout(timeout).handleError(
         (Object error) => throw _asWire(error),
         test: (error) => error is Exception && error is! WaypostException,
       );
 
   /// The whole body as text.
-  Future<String> text(Duration patience) =>
-      const Utf8Decoder(allowMalformed: true).bind(chunks(patience)).join();
+  Future<String> text(Duration timeout) =>
+      const Utf8Decoder(allowMalformed: true).bind(chunks(timeout)).join();
 
   /// The body's lines, without line endings.
-  Stream<String> lines(Duration patience) => const LineSplitter()
-      .bind(const Utf8Decoder(allowMalformed: true).bind(chunks(patience)));
+  Stream<String> lines(Duration timeout) => const LineSplitter()
+      .bind(const Utf8Decoder(allowMalformed: true).bind(chunks(timeout)));
 }
 
 /// Sends requests: with a credential, keys, positions and retries.
@@ -93,7 +93,7 @@ class Transport {
         } on FormatException {
           // Reported below.
         }
-        throw BadAnswerException(answer.status, body, answer.headers);
+        throw InvalidResponseException(answer.status, body, answer.headers);
       });
 
   /// Sends a call and ignores the response body.
@@ -142,9 +142,9 @@ class Transport {
     state.token = call.operation.open ? null : await credential.get();
     state.position = _minPosition(call);
     final left = deadline.difference(settings.clock.now());
-    final patience = left < settings.attemptTimeout ? left : settings.attemptTimeout;
+    final timeout = left < settings.attemptTimeout ? left : settings.attemptTimeout;
     try {
-      final response = await settings.client.send(_request(call, address, state)).timeout(patience);
+      final response = await settings.client.send(_request(call, address, state)).timeout(timeout);
       final headers = response.headers;
       final answer = Answer(response.statusCode, headers, response.stream);
       if (answer.status >= 200 && answer.status < 300) {
@@ -152,7 +152,7 @@ class Transport {
         _note(call.operation, headers);
         return value;
       }
-      final body = await answer.text(patience);
+      final body = await answer.text(timeout);
       _note(call.operation, headers);
       throw ApiException.of(answer.status, body, headers, settings.clock.now());
     } on WaypostException {
@@ -185,7 +185,7 @@ class Transport {
 
   String? _minPosition(Call call) {
     final log = call.operation.waits;
-    if (log == null || !call.options.waits) return null;
+    if (log == null || !call.options.waitForPosition) return null;
     return call.options.minPosition ?? (settings.readYourWrites ? positions.wanted(log) : null);
   }
 

@@ -126,7 +126,7 @@ function credential({ tokens, tokenSeconds }: ClientSettings, as: string): Parti
       },
     };
   }
-  return as === "nobody" ? {} : as === "key" ? { key: "wp_test" } : { token: "wp_test" };
+  return as === "anonymous" ? {} : as === "key" ? { key: "wp_test" } : { token: "wp_test" };
 }
 
 /** Compares an answer with the expected one: more fields are allowed. */

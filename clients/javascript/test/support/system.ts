@@ -20,7 +20,7 @@ export interface Account {
   url: string;
 }
 
-const PATIENCE_MS = 60_000;
+const WAIT_LIMIT_MS = 60_000;
 
 /** The system: a running one, named by WAYPOST_TEST_CONTROL, or its own. */
 export class System {
@@ -106,14 +106,14 @@ export async function until<T>(
   what: string,
   found: () => T | Promise<T>,
 ): Promise<Exclude<T, false | null | undefined>> {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + WAIT_LIMIT_MS;
   for (;;) {
     const value = await found();
     if (value) {
       return value as Exclude<T, false | null | undefined>;
     }
     if (Date.now() > end) {
-      throw new Error(`waited ${PATIENCE_MS / 1000} s for ${what}`);
+      throw new Error(`waited ${WAIT_LIMIT_MS / 1000} s for ${what}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

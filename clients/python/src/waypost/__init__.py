@@ -19,13 +19,13 @@ from ._async._sockets import AsyncSubscription
 from ._credentials import Password, Token
 from ._errors import (
     ApiError,
-    BadAnswerError,
     BadRequestError,
     ConflictError,
     ConnectionFailedError,
     ForbiddenError,
     GoneError,
     InvalidArgumentError,
+    InvalidResponseError,
     NotFoundError,
     RateLimitedError,
     ServerError,
@@ -40,7 +40,7 @@ from ._errors import (
 )
 from ._exported import ExportedFile
 from ._fixes import FlushResult, ParkedFix
-from ._live import Conflated, LiveEvent, Reset, Snapshot
+from ._live import Conflated, LiveEvent, Reset, Snapshot, SubscriptionItem
 from ._outcomes import AcceptedFix, ImportOutcome
 from ._pages import Page
 from ._settings import UNSET, Clock, Settings
@@ -60,7 +60,6 @@ __all__ = [
     "AsyncLocationQueue",
     "AsyncSubscription",
     "AsyncWaypost",
-    "BadAnswerError",
     "BadRequestError",
     "Clock",
     "Conflated",
@@ -73,6 +72,7 @@ __all__ = [
     "GoneError",
     "ImportOutcome",
     "InvalidArgumentError",
+    "InvalidResponseError",
     "Listing",
     "LiveEvent",
     "LocationQueue",
@@ -87,6 +87,7 @@ __all__ = [
     "Snapshot",
     "SocketClosedError",
     "Subscription",
+    "SubscriptionItem",
     "SubscriptionRefusedError",
     "TimedOutError",
     "Token",

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from ._errors import ApiError, BadAnswerError, InvalidArgumentError, error_of
+from ._errors import ApiError, InvalidArgumentError, InvalidResponseError, error_of
 from ._positions import Feed
 from ._settings import UNSET, Unset
 
@@ -42,8 +42,8 @@ class Call:
     """The feed whose newest position a read waits for."""
     min_position: str | Unset | None = UNSET
     """The caller's own position; None waits for nothing."""
-    tells: Feed = "events"
-    """The feed that a command's position belongs to."""
+    writes: Feed = "events"
+    """The feed that a command writes to, which its position belongs to."""
     retry_failed: bool = False
     """Whether 500 may mean that something is unavailable, as where 503 is not a status."""
     anonymous: bool = False
@@ -134,13 +134,13 @@ def parse(status: int, headers: httpx.Headers, content: bytes) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        raise bad_answer(status, headers, content) from None
+        raise invalid_response(status, headers, content) from None
 
 
-def bad_answer(status: int, headers: httpx.Headers, content: bytes) -> BadAnswerError:
+def invalid_response(status: int, headers: httpx.Headers, content: bytes) -> InvalidResponseError:
     """Build the error for a success with an unexpected body."""
     kind = headers.get("content-type", "nothing that it names")
-    return BadAnswerError(
+    return InvalidResponseError(
         status,
         f"the answer is {kind}, not JSON; is there a proxy in between?",
         body=content.decode(errors="replace"),

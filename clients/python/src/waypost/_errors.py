@@ -114,7 +114,7 @@ class UnavailableError(ServerError):
     """503: a dependency of Waypost is temporarily unavailable."""
 
 
-class BadAnswerError(ApiError):
+class InvalidResponseError(ApiError):
     """A success with an unexpected body, such as a proxy's page."""
 
 
@@ -187,8 +187,8 @@ def error_of(
 
 def _message_of(body: str) -> str | None:
     try:
-        told = json.loads(body)
+        parsed = json.loads(body)
     except ValueError:
         return None
-    message = told.get("error") if isinstance(told, dict) else None
+    message = parsed.get("error") if isinstance(parsed, dict) else None
     return message if isinstance(message, str) and message else None

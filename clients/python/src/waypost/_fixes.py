@@ -22,7 +22,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS fixes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, instant INTEGER NOT NULL UNIQUE, fix TEXT NOT NULL,
     batch TEXT, status INTEGER, message TEXT);
-CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS metadata (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FRACTION = re.compile(r"\.(\d+)")
@@ -66,8 +66,9 @@ class Store:
     def __init__(self, path: str | None) -> None:
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path or ":memory:", check_same_thread=False)
-        with self._database:
-            self._database.executescript(_TABLES)
+        with self._database as database:
+            database.executescript(_TABLES)
+            _migrate(database)
 
     def close(self) -> None:
         """Close the file."""
@@ -96,7 +97,7 @@ class Store:
                     "ORDER BY batch IS NOT NULL, id LIMIT ?)",
                     (waiting - capacity,),
                 )
-                self._note("dropped", self._noted("dropped") + waiting - capacity)
+                self._write_metadata("dropped", self._read_metadata("dropped") + waiting - capacity)
 
     def batch(self, most: int) -> Batch | None:
         """Return the batch in progress, or make one of the oldest; None if nothing waits."""
@@ -170,27 +171,35 @@ class Store:
         with self._lock:
             return self._count("status IS NULL"), self._count("status IS NOT NULL")
 
-    def noted(self, name: str) -> float:
-        """Read a number that survives a restart; 0 unless it was noted."""
+    def read_metadata(self, name: str) -> float:
+        """Read a number that survives a restart; 0 unless it was written."""
         with self._lock:
-            return self._noted(name)
+            return self._read_metadata(name)
 
-    def note(self, name: str, value: float) -> None:
-        """Note a number that survives a restart."""
+    def write_metadata(self, name: str, value: float) -> None:
+        """Write a number that survives a restart."""
         with self._lock, self._database:
-            self._note(name, value)
+            self._write_metadata(name, value)
 
-    def _noted(self, name: str) -> float:
-        found = self._database.execute("SELECT value FROM notes WHERE name = ?", (name,))
+    def _read_metadata(self, name: str) -> float:
+        found = self._database.execute("SELECT value FROM metadata WHERE name = ?", (name,))
         row = found.fetchone()
         return float(row[0]) if row else 0.0
 
-    def _note(self, name: str, value: float) -> None:
-        self._database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+    def _write_metadata(self, name: str, value: float) -> None:
+        self._database.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, value))
 
     def _count(self, which: str) -> int:
         found = self._database.execute(f"SELECT count(*) FROM fixes WHERE {which}")  # noqa: S608
         return int(found.fetchone()[0])
+
+
+def _migrate(database: sqlite3.Connection) -> None:
+    # Files of earlier versions have the table `metadata` under the name `notes`.
+    named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'notes'"
+    if database.execute(named).fetchall():
+        database.execute("INSERT OR REPLACE INTO metadata SELECT name, value FROM notes")
+        database.execute("DROP TABLE notes")
 
 
 def refused(message: str) -> list[int]:

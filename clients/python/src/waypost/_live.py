@@ -44,7 +44,8 @@ class Conflated:
     through: str
 
 
-Told = Snapshot | LiveEvent | Reset | Conflated
+SubscriptionItem = Snapshot | LiveEvent | Reset | Conflated
+"""What a subscription delivers."""
 
 
 class Place:
@@ -63,7 +64,7 @@ class Place:
         frame = {"type": "subscribe", "id": ID, "channel": self._channel}
         return json.dumps(frame if self._after is None else {**frame, "after": self._after})
 
-    def take(self, frame: dict[str, Any]) -> Told | None:
+    def take(self, frame: dict[str, Any]) -> SubscriptionItem | None:
         """Take a frame of the server; return its item, if any."""
         if frame.get("id") != ID:
             return None

@@ -37,7 +37,7 @@ class Events:
     def __init__(self) -> None:
         self._lines = Lines()
         self._id = ""
-        self._told = ""
+        self._yielded = ""
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, str | None]]:
@@ -45,9 +45,9 @@ class Events:
         for line in self._lines.feed(piece):
             name, _, value = line.decode(errors="replace").partition(":")
             value = value.removeprefix(" ")
-            if not line and (self._data or self._id != self._told):
+            if not line and (self._data or self._id != self._yielded):
                 yield self._id, "\n".join(self._data) if self._data else None
-                self._told = self._id
+                self._yielded = self._id
                 self._data.clear()
             elif name == "data":
                 self._data.append(value)

@@ -58,7 +58,7 @@ class Delivery:
     position: str | None
     """Its position in the log."""
     cause: str | None
-    """Pass it on with :meth:`Waypost.because_of` if you call Waypost because of this."""
+    """Pass it on with :meth:`Waypost.with_cause` if you call Waypost because of this."""
     body: Mapping[str, Any]
     """All of it."""
 
@@ -143,17 +143,17 @@ def _given(signatures: str) -> list[bytes]:
 
 def _read(message_id: str, raw: bytes, cause: str | None) -> Delivery:
     try:
-        told = json.loads(raw)
+        parsed = json.loads(raw)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise WebhookError("body", "the body is no JSON object")
     return Delivery(
         id=message_id,
-        type=str(told.get("type", "")),
-        timestamp=str(told.get("timestamp", "")),
-        data=told.get("data"),
-        position=told.get("position"),
+        type=str(parsed.get("type", "")),
+        timestamp=str(parsed.get("timestamp", "")),
+        data=parsed.get("data"),
+        position=parsed.get("position"),
         cause=cause,
-        body=told,
+        body=parsed,
     )

@@ -17,7 +17,7 @@ from waypost import Password, Settings, Waypost
 
 START = Path(__file__).resolve().parents[3] / "system" / "start"
 PATIENT = Settings(max_retries=60, timeout=90, attempt_timeout=10)
-PATIENCE_S = 60.0
+WAIT_LIMIT_S = 60.0
 
 
 class System:
@@ -28,9 +28,9 @@ class System:
         line = process.stdout.readline()
         if not line:
             pytest.fail("clients/system/start did not start; is Waypost built?")
-        told = json.loads(line)
-        self.url: str = told["url"]
-        self._control: str = told["control"]
+        addresses = json.loads(line)
+        self.url: str = addresses["url"]
+        self._control: str = addresses["control"]
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return self._ask(
@@ -95,13 +95,13 @@ def whole_again(system: System) -> Iterator[None]:
 
 def eventually(look: Callable[[], Any], what: str) -> Any:
     """Waits until `look` returns something, and returns it."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + WAIT_LIMIT_S
     while time.monotonic() < end:
         found = look()
         if found:
             return found
         time.sleep(0.02)
-    raise AssertionError(f"waited {PATIENCE_S:.0f} s for {what}")
+    raise AssertionError(f"waited {WAIT_LIMIT_S:.0f} s for {what}")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def greeting() -> Any:
         "name": "Greet",
         "status": "ACTIVE",
         "steps": [
-            {"id": "start", "type": "TRIGGER", "next": ["tell"]},
-            {"id": "tell", "type": "NOTIFY", "event": "hello", "data": {"n": "{{ trigger.n }}"}},
+            {"id": "start", "type": "TRIGGER", "next": ["notify"]},
+            {"id": "notify", "type": "NOTIFY", "event": "hello", "data": {"n": "{{ trigger.n }}"}},
         ],
     }

@@ -171,7 +171,7 @@ def knows(client: Waypost) -> bool:
     return True
 
 
-def test_the_limit_of_a_key_is_told(system: System) -> None:
+def test_the_limit_of_a_key_is_reported(system: System) -> None:
     organization = system.organization()
     key = system.post("/key", {"orgId": organization["orgId"], "rateLimit": 2})["key"]
     with Waypost(system.url, key) as waypost:
@@ -225,7 +225,7 @@ def test_deliveries_are_verified_also_while_the_secret_changes(
         delivery: Delivery = verify(body, headers, hook["secret"])
         assert (delivery.type, delivery.data["name"]) == ("lead.created", "Zoë")
         assert delivery.cause
-        waypost.because_of(delivery.cause).leads.create({"id": "l-2", "name": "Ada"})
+        waypost.with_cause(delivery.cause).leads.create({"id": "l-2", "name": "Ada"})
         events = list(waypost.events.read(types=["lead.created"]))
         assert events[1]["correlationId"] == (events[0]["correlationId"] or events[0]["id"])
         receiver.next()

@@ -30,15 +30,15 @@ def run(name: str, place: Path, *arguments: str, **variables: str) -> str:
 
 def test_a_run_is_watched(system: System, tmp_path: Path) -> None:
     key = system.organization()["key"]
-    told = run("trigger_and_watch", tmp_path, WAYPOST_URL=system.url, WAYPOST_KEY=key)
-    assert told.splitlines()[0] == "workflow.triggered"
-    assert told.splitlines()[-1] == "run.succeeded"
+    output = run("trigger_and_watch", tmp_path, WAYPOST_URL=system.url, WAYPOST_KEY=key)
+    assert output.splitlines()[0] == "workflow.triggered"
+    assert output.splitlines()[-1] == "run.succeeded"
 
 
 def test_contacts_are_imported_and_exported(system: System, tmp_path: Path) -> None:
     key = system.organization()["key"]
-    told = run("import_and_export", tmp_path, WAYPOST_URL=system.url, WAYPOST_KEY=key)
-    assert "refused: 0" in told
+    output = run("import_and_export", tmp_path, WAYPOST_URL=system.url, WAYPOST_KEY=key)
+    assert "refused: 0" in output
     assert (tmp_path / "contacts.xlsx").read_bytes().startswith(b"PK")
 
 
@@ -77,13 +77,13 @@ def test_webhooks_are_received(system: System) -> None:
 
 def test_a_phone_is_tracked(system: System, tmp_path: Path) -> None:
     account = system.post("/account")
-    told = run(
+    output = run(
         "track_a_phone",
         tmp_path,
         WAYPOST_URL=system.url,
         WAYPOST_EMAIL=account["email"],
         WAYPOST_PASSWORD=account["password"],
     )
-    assert told == "sent 3, waiting 0, parked 0\n"
+    assert output == "sent 3, waiting 0, parked 0\n"
     with Waypost(system.url, account["access_token"]) as waypost:
         eventually(lambda: len(waypost.location.history()) == 3, "the walk")

@@ -90,14 +90,14 @@ def hold_nats(system: System, seconds: float) -> None:
     system.post("/nats/release")
 
 
-Told = tuple[str, str, dict[str, Any]]
+Received = tuple[str, str, dict[str, Any]]
 
 
-def triggered(events: list[Told]) -> list[str]:
+def triggered(events: list[Received]) -> list[str]:
     return [data["runId"] for _, kind, data in events if kind == "workflow.triggered"]
 
 
-def check(waypost: Waypost, crowd: Crowd, events: list[Told]) -> None:
+def check(waypost: Waypost, crowd: Crowd, events: list[Received]) -> None:
     """Nothing was lost, duplicated, or done twice."""
     assert triggered(events) == crowd.answered
     positions = [position for position, _, _ in events]
@@ -105,8 +105,8 @@ def check(waypost: Waypost, crowd: Crowd, events: list[Told]) -> None:
     log = [(one["position"], one["type"]) for one in waypost.events.read()]
     begun = [one for one in log if one[1] == "workflow.triggered"]
     assert len(begun) == len(crowd.answered)
-    told = {(position, kind) for position, kind, _ in events}
-    assert [one for one in log[log.index(begun[0]) :] if one not in told] == []
+    received = {(position, kind) for position, kind, _ in events}
+    assert [one for one in log[log.index(begun[0]) :] if one not in received] == []
     runs = [run["runId"] for run in waypost.workflows.runs("greet", limit=100)]
     assert sorted(runs) == sorted(crowd.answered)
 
@@ -116,7 +116,7 @@ class Listener:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self.events: list[Told] = []
+        self.events: list[Received] = []
         self.ended = 0
         threading.Thread(target=self._listen, daemon=True).start()
 

@@ -25,9 +25,9 @@ def test_tokens_are_renewed_under_calls_and_sockets(system: System) -> None:
             while time.monotonic() < until:
                 number += 1
                 fix = ada.location.update(number / 8, 0.5)
-                told = next(positions)
-                assert isinstance(told, LiveEvent)
-                assert (told.data["lat"], told.data["recorded_at"]) == (
+                item = next(positions)
+                assert isinstance(item, LiveEvent)
+                assert (item.data["lat"], item.data["recorded_at"]) == (
                     number / 8,
                     fix["recorded_at"],
                 )

@@ -122,7 +122,7 @@ class AsyncWaypost:
         settings = replace(self._transport.settings, **changed)  # type: ignore[arg-type]
         return self._like(AsyncTransport(self._transport.session, settings, self._transport.cause))
 
-    def because_of(self, cause: str | None) -> AsyncWaypost:
+    def with_cause(self, cause: str | None) -> AsyncWaypost:
         """Return a client whose commands pass on their cause.
 
         Args:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from .._calls import Call, bad_answer, next_cursor, parse
+from .._calls import Call, invalid_response, next_cursor, parse
 from .._pages import Page
 from ._transport import AsyncTransport
 
@@ -38,13 +38,13 @@ class AsyncListing(Generic[T]):
                 return
             call = replace(call, query={**self._call.query, "cursor": page.next_cursor})
 
-    async def collect(self, most: int) -> list[T]:
-        """Return the first items, at most ``most``, as a list."""
+    async def collect(self, limit: int) -> list[T]:
+        """Return the first items, at most ``limit``, as a list."""
         items: list[T] = []
-        if most > 0:
+        if limit > 0:
             async for item in self:
                 items.append(item)
-                if len(items) == most:
+                if len(items) == limit:
                     break
         return items
 
@@ -52,13 +52,13 @@ class AsyncListing(Generic[T]):
 async def read_page(transport: AsyncTransport, call: Call) -> Page[Any]:
     """Request one page."""
     status, headers, content = await transport.fetch(call)
-    told = parse(status, headers, content)
-    if not isinstance(told, dict) or not isinstance(told.get("data"), list):
-        raise bad_answer(status, headers, content)
-    data = told["data"]
+    parsed = parse(status, headers, content)
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("data"), list):
+        raise invalid_response(status, headers, content)
+    data = parsed["data"]
     # A list without pages does not describe them.
     total, page, limit = (
-        told.get(name, default)
+        parsed.get(name, default)
         for name, default in (("total", len(data)), ("page", 1), ("limit", len(data)))
     )
     return Page(data, total, page, limit, next_cursor(headers))

@@ -208,7 +208,7 @@ class AsyncLocation(_AsyncResource):
             body=body,
             key=True,
             idempotency_key=idempotency_key,
-            tells="fixes",
+            writes="fixes",
         )
         return await self._transport.request(call)
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from .._errors import ApiError, ConnectionFailedError, SocketClosedError, error_of
-from .._live import Channel, Place, Told, auth, read
+from .._live import Channel, Place, SubscriptionItem, auth, read
 from .._version import log
 from ._aio import ClientConnection, open_socket, received
 from ._transport import AsyncTransport
@@ -33,13 +33,13 @@ class AsyncSubscription:
         self._is_closed = False
         self._is_ready = False
         self._is_renewed = False
-        self._told = self._tell()
+        self._items = self._receive()
 
     def __aiter__(self) -> AsyncSubscription:
         return self
 
-    async def __anext__(self) -> Told:
-        return await self._told.__anext__()
+    async def __anext__(self) -> SubscriptionItem:
+        return await self._items.__anext__()
 
     async def __aenter__(self) -> AsyncSubscription:
         return self
@@ -58,17 +58,17 @@ class AsyncSubscription:
         await self._hang_up()
         # If a reader waits for its next item, it ends there.
         with suppress(RuntimeError, ValueError):
-            await self._told.aclose()
+            await self._items.aclose()
 
-    async def _tell(self) -> AsyncGenerator[Told, None]:
+    async def _receive(self) -> AsyncGenerator[SubscriptionItem, None]:
         session, settings, attempts = self._transport.session, self._transport.settings, 0
         while not self._is_closed and not session.is_closed:
             self._is_ready = False
             try:
                 url = "ws" + session.base.removeprefix("http") + "/ws"
                 self._socket = await open_socket(url, settings.attempt_timeout, session.tls)
-                async for told in self._converse(self._socket):
-                    yield told
+                async for item in self._converse(self._socket):
+                    yield item
             except ConnectionClosed as closed:
                 if await self._is_renewable(closed):
                     continue
@@ -93,15 +93,15 @@ class AsyncSubscription:
                 await settings.clock.asleep(wait)
                 attempts += 1
 
-    async def _converse(self, socket: ClientConnection) -> AsyncGenerator[Told, None]:
+    async def _converse(self, socket: ClientConnection) -> AsyncGenerator[SubscriptionItem, None]:
         credential = self._transport.session.credential
-        said: str | None = None
+        sent_token: str | None = None
         while True:
             # Renewed when it is time, by this or another call of the client, whichever is first.
             token = await credential.token() or ""
-            if token != said:
+            if token != sent_token:
                 await socket.send(auth(token))
-                said = token
+                sent_token = token
             text = await received(socket, credential.renewal_in() if self._is_ready else None)
             if text is None:
                 continue
@@ -111,9 +111,9 @@ class AsyncSubscription:
                     self._is_ready, self._is_renewed = True, False
                     await socket.send(self._place.subscribe())
                 continue
-            told = self._place.take(frame)
-            if told is not None:
-                yield told
+            item = self._place.take(frame)
+            if item is not None:
+                yield item
 
     async def _is_renewable(self, closed: ConnectionClosed) -> bool:
         """Whether another token may help; raises if nothing does."""

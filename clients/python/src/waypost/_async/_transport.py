@@ -159,21 +159,21 @@ class AsyncTransport:
         if content_type:
             headers["content-type"] = content_type
         left = max(0.001, progress.deadline - self.settings.clock.monotonic())
-        patience = min(self.settings.attempt_timeout, left)
+        timeout = min(self.settings.attempt_timeout, left)
         request = self.session.http.build_request(
             call.method,
             call.url(self.session.base),
             headers=headers,
             content=content,
             # The wait for a pooled connection may take as long as the call may.
-            timeout=httpx.Timeout(patience, read=max(patience, call.quiet), pool=left),
+            timeout=httpx.Timeout(timeout, read=max(timeout, call.quiet), pool=left),
         )
         return await self.session.http.send(request, stream=True, follow_redirects=False)
 
     def _learn(self, call: Call, headers: httpx.Headers) -> None:
         position = headers.get("waypost-position")
         if position and call.method != "GET":
-            self.session.positions.learn(call.tells, position)
+            self.session.positions.learn(call.writes, position)
 
     async def _put_right(self, call: Call, progress: _Progress, error: ApiError) -> bool:
         """Correct the next attempt, if that may help; it then follows at once."""

@@ -125,7 +125,7 @@ class Waypost:
         settings = replace(self._transport.settings, **changed)  # type: ignore[arg-type]
         return self._like(Transport(self._transport.session, settings, self._transport.cause))
 
-    def because_of(self, cause: str | None) -> Waypost:
+    def with_cause(self, cause: str | None) -> Waypost:
         """Return a client whose commands pass on their cause.
 
         Args:

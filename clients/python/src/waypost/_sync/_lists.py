@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from .._calls import Call, bad_answer, next_cursor, parse
+from .._calls import Call, invalid_response, next_cursor, parse
 from .._pages import Page
 from ._transport import Transport
 
@@ -41,13 +41,13 @@ class Listing(Generic[T]):
                 return
             call = replace(call, query={**self._call.query, "cursor": page.next_cursor})
 
-    def collect(self, most: int) -> list[T]:
-        """Return the first items, at most ``most``, as a list."""
+    def collect(self, limit: int) -> list[T]:
+        """Return the first items, at most ``limit``, as a list."""
         items: list[T] = []
-        if most > 0:
+        if limit > 0:
             for item in self:
                 items.append(item)
-                if len(items) == most:
+                if len(items) == limit:
                     break
         return items
 
@@ -55,13 +55,13 @@ class Listing(Generic[T]):
 def read_page(transport: Transport, call: Call) -> Page[Any]:
     """Request one page."""
     status, headers, content = transport.fetch(call)
-    told = parse(status, headers, content)
-    if not isinstance(told, dict) or not isinstance(told.get("data"), list):
-        raise bad_answer(status, headers, content)
-    data = told["data"]
+    parsed = parse(status, headers, content)
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("data"), list):
+        raise invalid_response(status, headers, content)
+    data = parsed["data"]
     # A list without pages does not describe them.
     total, page, limit = (
-        told.get(name, default)
+        parsed.get(name, default)
         for name, default in (("total", len(data)), ("page", 1), ("limit", len(data)))
     )
     return Page(data, total, page, limit, next_cursor(headers))

@@ -207,7 +207,7 @@ class Location(_AsyncResource):
             body=body,
             key=True,
             idempotency_key=idempotency_key,
-            tells="fixes",
+            writes="fixes",
         )
         return self._transport.request(call)
 

@@ -76,13 +76,13 @@ class LocationQueue:
         """
         sent = 0
         with self._flushing:
-            while self._store.noted("not_before") <= self._clock.now():
+            while self._store.read_metadata("not_before") <= self._clock.now():
                 batch = self._store.batch(self._size())
                 if batch is None:
                     break
                 sent += self._send(batch)
         waiting, parked = self._store.counts()
-        wait = self._store.noted("not_before") - self._clock.now()
+        wait = self._store.read_metadata("not_before") - self._clock.now()
         return FlushResult(sent, waiting, parked, wait if wait > 0 and waiting else None)
 
     def run(self, every: float = 10.0, until: Callable[[], bool] = lambda: False) -> None:
@@ -106,7 +106,7 @@ class LocationQueue:
     @property
     def dropped(self) -> int:
         """How many were dropped in total because the queue was full."""
-        return int(self._store.noted("dropped"))
+        return int(self._store.read_metadata("dropped"))
 
     def close(self) -> None:
         """Close the file."""
@@ -114,10 +114,10 @@ class LocationQueue:
 
     def _size(self) -> int:
         sizes = [self._most]
-        if whole := self._store.noted("whole_hour"):
+        if whole := self._store.read_metadata("whole_hour"):
             sizes.append(int(whole))
-        if self._store.noted("left_until") > self._clock.now():
-            sizes.append(int(self._store.noted("left")))
+        if self._store.read_metadata("left_until") > self._clock.now():
+            sizes.append(int(self._store.read_metadata("left")))
         return max(1, min(sizes))
 
     def _send(self, batch: Batch) -> int:
@@ -128,7 +128,7 @@ class LocationQueue:
             body=batch.fixes,
             key=True,
             idempotency_key=batch.key,
-            tells="fixes",
+            writes="fixes",
         )
         try:
             _, headers, _ = self._transport.fetch(call)
@@ -146,9 +146,9 @@ class LocationQueue:
             self._wait(None)
             return 0
         self._store.sent(batch)
-        self._store.note("failures", 0)
+        self._store.write_metadata("failures", 0)
         left, seconds, _ = allowance(headers)
-        self._note_left(left, seconds)
+        self._record_left(left, seconds)
         return len(batch.ids)
 
     def _limited(self, batch: Batch, error: ApiError) -> None:
@@ -156,7 +156,7 @@ class LocationQueue:
         if left is not None and 0 < left < len(batch.ids):
             # A 429 accepts nothing, so what is left of the hour can still be used.
             self._store.undo(batch)
-            self._note_left(left, seconds)
+            self._record_left(left, seconds)
         else:
             self._wait(error.retry_after)
 
@@ -170,23 +170,23 @@ class LocationQueue:
             self._store.park([batch.ids[index] for index in indexes], error.status, error.message)
         elif whole is not None and whole < len(batch.ids):
             self._store.undo(batch)
-            self._store.note("whole_hour", whole)
+            self._store.write_metadata("whole_hour", whole)
         else:
             self._store.split(batch)
 
-    def _note_left(self, left: int | None, seconds: float | None) -> None:
+    def _record_left(self, left: int | None, seconds: float | None) -> None:
         if left is None or seconds is None:
             return
         until = self._clock.now() + seconds
-        self._store.note("left", left)
-        self._store.note("left_until", until)
+        self._store.write_metadata("left", left)
+        self._store.write_metadata("left_until", until)
         if left == 0:
-            self._store.note("not_before", until)
+            self._store.write_metadata("not_before", until)
 
     def _wait(self, asked: float | None) -> None:
-        failures = int(self._store.noted("failures"))
+        failures = int(self._store.read_metadata("failures"))
         if asked is None:
             settings = self._transport.settings
             asked = settings.backoff(failures, _LONGEST_WAIT_S, _FIRST_WAIT_S)
-            self._store.note("failures", failures + 1)
-        self._store.note("not_before", self._clock.now() + asked)
+            self._store.write_metadata("failures", failures + 1)
+        self._store.write_metadata("not_before", self._clock.now() + asked)

@@ -12,7 +12,7 @@ from types import TracebackType
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from .._errors import ApiError, ConnectionFailedError, SocketClosedError, error_of
-from .._live import Channel, Place, Told, auth, read
+from .._live import Channel, Place, SubscriptionItem, auth, read
 from .._version import log
 from ._sio import ClientConnection, open_socket, received
 from ._transport import Transport
@@ -36,13 +36,13 @@ class Subscription:
         self._is_closed = False
         self._is_ready = False
         self._is_renewed = False
-        self._told = self._tell()
+        self._items = self._receive()
 
     def __iter__(self) -> Subscription:
         return self
 
-    def __next__(self) -> Told:
-        return self._told.__next__()
+    def __next__(self) -> SubscriptionItem:
+        return self._items.__next__()
 
     def __enter__(self) -> Subscription:
         return self
@@ -61,17 +61,17 @@ class Subscription:
         self._hang_up()
         # If a reader waits for its next item, it ends there.
         with suppress(RuntimeError, ValueError):
-            self._told.close()
+            self._items.close()
 
-    def _tell(self) -> Generator[Told, None]:
+    def _receive(self) -> Generator[SubscriptionItem, None]:
         session, settings, attempts = self._transport.session, self._transport.settings, 0
         while not self._is_closed and not session.is_closed:
             self._is_ready = False
             try:
                 url = "ws" + session.base.removeprefix("http") + "/ws"
                 self._socket = open_socket(url, settings.attempt_timeout, session.tls)
-                for told in self._converse(self._socket):
-                    yield told
+                for item in self._converse(self._socket):
+                    yield item
             except ConnectionClosed as closed:
                 if self._is_renewable(closed):
                     continue
@@ -96,15 +96,15 @@ class Subscription:
                 settings.clock.sleep(wait)
                 attempts += 1
 
-    def _converse(self, socket: ClientConnection) -> Generator[Told, None]:
+    def _converse(self, socket: ClientConnection) -> Generator[SubscriptionItem, None]:
         credential = self._transport.session.credential
-        said: str | None = None
+        sent_token: str | None = None
         while True:
             # Renewed when it is time, by this or another call of the client, whichever is first.
             token = credential.token() or ""
-            if token != said:
+            if token != sent_token:
                 socket.send(auth(token))
-                said = token
+                sent_token = token
             text = received(socket, credential.renewal_in() if self._is_ready else None)
             if text is None:
                 continue
@@ -114,9 +114,9 @@ class Subscription:
                     self._is_ready, self._is_renewed = True, False
                     socket.send(self._place.subscribe())
                 continue
-            told = self._place.take(frame)
-            if told is not None:
-                yield told
+            item = self._place.take(frame)
+            if item is not None:
+                yield item
 
     def _is_renewable(self, closed: ConnectionClosed) -> bool:
         """Whether another token may help; raises if nothing does."""
