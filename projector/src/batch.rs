@@ -333,6 +333,11 @@ impl<'a> Sorting<'a> {
         let fate = match self.parked.behind(&subject) {
             Some(behind) if behind < sequence => Fate::Waits(behind),
             _ => {
+                // A later event that cannot be read is found before any event is applied.
+                let later = self.aside.iter_mut();
+                for later in later.filter(|one| one.subject == subject && one.sequence > sequence) {
+                    later.fate = Fate::Waits(sequence);
+                }
                 self.parked.park(&subject, sequence);
                 Fate::Refused(reason)
             }

@@ -114,6 +114,9 @@ pub(crate) async fn copier(
 /// A session in which an operator changes rows.
 pub(crate) async fn repairer(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
     let options = (*pool.connect_options()).clone().options(WRITING);
+    // A process that stopped in a transaction must not keep the active projector waiting. Each
+    // event is read from the log within a transaction, which takes far less or fails.
+    let options = options.options([("idle_in_transaction_session_timeout", "5s")]);
     open_within(
         CONNECT_PATIENTLY,
         options.application_name("waypost repair"),

@@ -2,14 +2,15 @@
 
 use sqlx::{AssertSqlSafe, PgPool};
 
-/// Tables that are no read models: counts of limits and tries, pending codes, requests of
-/// operators, and the migrations that have run.
-const KEPT: [&str; 8] = [
+/// Tables that are no read models: counts of limits and tries, pending codes and their receipts,
+/// requests of operators, and the migrations that have run.
+const KEPT: [&str; 9] = [
     "limit_windows",
     "limit_seconds",
     "limit_uses",
     "limit_quarters",
     "one_time_codes",
+    "code_receipts",
     "throttles",
     "projection_operations",
     "_sqlx_migrations",

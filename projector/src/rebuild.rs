@@ -223,6 +223,10 @@ async fn attempt_from_close(
     // The previous attempt may have been rolled back.
     copy.reload().await?;
     catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
+    match copy.fold.prepare(&mut copy.session).await {
+        Err(error) if is_busy(&error) => return Ok(Err(Retry::Busy)),
+        prepared => prepared?,
+    }
     match attempt(log, copy, lock).await {
         // Catching up has a patience of its own: when that runs out, the rebuild fails.
         Err(error) if patience.allows(&error).await => Ok(Err(Retry::Late)),

@@ -167,6 +167,15 @@ impl Fold {
         Ok(())
     }
 
+    /// Does in advance what would make [`Fold::settle`] take long; nothing of it has to be undone if
+    /// the copy never takes over.
+    pub(crate) async fn prepare(&mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        for member in &mut self.group.members {
+            member.projection.prepare(rows).await?;
+        }
+        Ok(())
+    }
+
     /// Retries dead letters, as a projector that becomes active does.
     async fn retry(&mut self, rows: &mut PgConnection) -> Result<(), RepairError> {
         for member in &mut self.group.members {

@@ -16,7 +16,7 @@ use crate::verify::verify;
 
 /// Wait while another process fills the same copy, such as one that was just killed.
 const WAIT: Duration = Duration::from_secs(1);
-/// Dead letters of one transaction, for which the active projector waits.
+/// Dead letters that are repaired between two reports of the progress.
 const LETTERS: usize = 100;
 
 /// Performs an operation; `None` if it was stopped.

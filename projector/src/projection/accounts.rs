@@ -8,7 +8,7 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::personal::{Unsealing, unseal_each};
 use super::text::storable;
-use super::{ApplyError, Projection, Role, bigint};
+use super::{ApplyError, Projection, Role, bigint, positions};
 
 /// Every person who has an account.
 pub(super) struct Accounts(pub(super) EventLog, pub(super) Role);
@@ -38,6 +38,33 @@ impl Projection for Accounts {
                 _ => None,
             });
             forget(rows, self.1, &forgotten.collect::<Vec<_>>()).await?;
+            Ok(())
+        })
+    }
+
+    fn prepare<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(async move {
+            match self.1 {
+                Role::Successor => positions::delete_forgotten_by_portions(rows).await,
+                Role::Serving | Role::Scratch => Ok(()),
+            }
+        })
+    }
+
+    /// A copy may have read further than the serving rows: once it has replaced them, nobody else
+    /// reads who was forgotten in between.
+    fn settle<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(async move {
+            if self.1 == Role::Successor {
+                positions::keep_writers_out(rows).await?;
+                positions::delete_forgotten(rows).await?;
+            }
             Ok(())
         })
     }
@@ -73,7 +100,7 @@ async fn insert(
 }
 
 /// Deletes the data of persons; from the serving rows their positions too, as no event of the
-/// positions' own says so.
+/// positions' own says so. A copy does that when it replaces the serving rows.
 async fn forget(
     rows: &mut PgConnection,
     role: Role,
@@ -86,7 +113,7 @@ async fn forget(
     if role == Role::Serving {
         // A transaction that writes positions now has done so before the rows are deleted, or sees
         // that the person was forgotten.
-        super::positions::keep_writers_out(rows).await?;
+        positions::keep_writers_out(rows).await?;
     }
     sqlx::query!(
         "INSERT INTO forgotten_accounts (account_id, forgotten_at)

@@ -54,8 +54,17 @@ pub(crate) trait Projection: Send + Sync {
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>>;
 
+    /// Does in advance, in short transactions of its own, what would make the transaction of
+    /// [`Projection::settle`] long.
+    fn prepare<'a>(
+        &'a mut self,
+        _rows: &'a mut PgConnection,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(future::ready(Ok(())))
+    }
+
     /// Applies to rows that were folded separately what other projections have done to the serving
-    /// ones in the meantime.
+    /// ones in the meantime, and to other projections' rows what only this one's events say.
     fn settle<'a>(
         &'a mut self,
         _rows: &'a mut PgConnection,
@@ -95,7 +104,7 @@ pub(crate) fn all(log: Log, event_log: &EventLog, role: Role) -> Vec<Box<dyn Pro
         Box::new(sos_calls::SosCalls),
         Box::new(crossings::Crossings),
         Box::new(positions::Positions(event_log, role)),
-        Box::new(deliveries::Deliveries),
+        Box::new(deliveries::Deliveries(role)),
     ];
     all.into_iter()
         .filter(|projection| log_of(projection.as_ref()) == log)

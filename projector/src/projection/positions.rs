@@ -14,6 +14,9 @@ use super::{ApplyError, Projection, Role, bigint};
 /// The advisory lock that writers of positions share, and that forgetting a person takes alone.
 const FORGETTING: i64 = 0x7761_7970_6f73_7401;
 
+/// Positions of forgotten persons that are deleted in one statement.
+const PORTION: i64 = 10_000;
+
 /// Every position that has not expired.
 pub(super) struct Positions(pub(super) EventLog, pub(super) Role);
 
@@ -108,14 +111,41 @@ impl Projection for Positions {
             if self.1 == Role::Successor {
                 keep_forgetting_out(rows).await?;
             }
-            sqlx::query!(
-                "DELETE FROM positions USING forgotten_accounts AS gone
-                 WHERE positions.account_id = gone.account_id"
-            )
-            .execute(rows)
-            .await?;
-            Ok(())
+            delete_forgotten(rows).await
         })
+    }
+}
+
+/// Deletes the positions of all forgotten persons, each looked for by the table's key: a join might
+/// read all positions instead.
+pub(super) async fn delete_forgotten(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM positions
+         WHERE account_id = ANY(ARRAY(SELECT account_id FROM forgotten_accounts))"
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}
+
+/// Does the same in several statements, so that each holds its rows only for a moment. Positions
+/// that are written meanwhile may be left.
+pub(super) async fn delete_forgotten_by_portions(
+    rows: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    loop {
+        let deleted = sqlx::query!(
+            "DELETE FROM positions WHERE ctid = ANY(ARRAY(
+                 SELECT ctid FROM positions
+                 WHERE account_id = ANY(ARRAY(SELECT account_id FROM forgotten_accounts))
+                 LIMIT $1))",
+            PORTION,
+        )
+        .execute(&mut *rows)
+        .await?;
+        if deleted.rows_affected() < PORTION.unsigned_abs() {
+            return Ok(());
+        }
     }
 }
 

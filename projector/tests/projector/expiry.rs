@@ -2,11 +2,14 @@
 
 use chrono::TimeDelta;
 use event_log::{Commit, Expected, Write};
+use projector::{BATCH, rebuild};
 use schemas::delivery::{Attempted, Message, Outcome, Queued};
 use schemas::{AggregateType, Event, EventId, Log};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::equality::assert_equal;
 use crate::support::{World, eventually, new_event, now};
 
 fn message(delivery: &str) -> Message {
@@ -140,5 +143,31 @@ async fn deliveries_whose_last_event_is_too_old_are_deleted_and_counted_no_more(
     let counted = json!({"SUCCEEDED": 1, "PENDING": 0, "FAILED": 1});
     assert_eq!(text(&world, totals).await, counted);
     projector.stop().await;
+    world.end().await;
+}
+
+/// The lock that old deliveries are deleted under.
+const EXPIRING: i64 = 0x7761_7970_6f73_7402;
+
+#[tokio::test]
+async fn copies_of_deliveries_are_filled_without_the_lock_that_deletes_old_ones() {
+    let world = World::new().await;
+    let projector = world.start();
+    let ended = attempted("d1", 1, Outcome::Succeeded);
+    let at = append(&world, "d1", None, 0, ended).await;
+    world.caught_up(Log::Deliveries, at).await;
+    projector.stop().await;
+    let mut deleting = world.pool.acquire().await.unwrap();
+    sqlx::query("SELECT pg_advisory_lock($1)")
+        .bind(EXPIRING)
+        .execute(&mut *deleting)
+        .await
+        .unwrap();
+    assert_equal(&world, "deliveries").await;
+    let stop = CancellationToken::new();
+    let names = ["deliveries"];
+    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &|_| (), &stop).await;
+    assert_eq!(rebuilt.unwrap()[0].position.sequence(), at);
+    deleting.close().await.unwrap();
     world.end().await;
 }

@@ -10,23 +10,26 @@ use serde_json::{Value, json};
 
 use crate::support::{World, new_event, now};
 
-/// Every projection, with a table of its own and a column there that no index holds.
-pub(crate) const PROJECTIONS: [(&str, &str, &str); 15] = [
-    ("accounts", "accounts", "name"),
-    ("api_keys", "api_keys", "name"),
-    ("circles", "circle_places", "name"),
-    ("clients", "clients", "city"),
-    ("companies", "companies", "city"),
-    ("contacts", "contacts", "city"),
-    ("deals", "deals", "owner"),
-    ("deliveries", "deliveries", "webhook_id"),
-    ("leads", "leads", "source"),
-    ("orders", "orders", "plan"),
-    ("organizations", "organizations", "name"),
-    ("positions", "positions", "place_name"),
-    ("runs", "runs", "error"),
-    ("webhooks", "webhooks", "description"),
-    ("workflows", "workflows", "name"),
+/// Every projection, with a table of its own and a column of text there that no index holds, if it
+/// has one.
+pub(crate) const PROJECTIONS: [(&str, &str, Option<&str>); 17] = [
+    ("accounts", "accounts", Some("name")),
+    ("api_keys", "api_keys", Some("name")),
+    ("circles", "circle_places", Some("name")),
+    ("clients", "clients", Some("city")),
+    ("companies", "companies", Some("city")),
+    ("contacts", "contacts", Some("city")),
+    ("crossings", "crossings", None),
+    ("deals", "deals", Some("owner")),
+    ("deliveries", "deliveries", Some("webhook_id")),
+    ("leads", "leads", Some("source")),
+    ("orders", "orders", Some("plan")),
+    ("organizations", "organizations", Some("name")),
+    ("positions", "positions", Some("place_name")),
+    ("runs", "runs", Some("error")),
+    ("sos_calls", "sos_calls", None),
+    ("webhooks", "webhooks", Some("description")),
+    ("workflows", "workflows", Some("name")),
 ];
 
 /// Appends events one by one, each at the end of its aggregate.

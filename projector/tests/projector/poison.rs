@@ -12,7 +12,7 @@ use schemas::{AccountId, AggregateType, Event, Log};
 use uuid::Uuid;
 
 /// An id that no index of Postgres takes: too long, and too random to be compressed.
-fn unstorable_id() -> String {
+pub(crate) fn unstorable_id() -> String {
     (0..200)
         .map(|_| Uuid::new_v4().simple().to_string())
         .collect()

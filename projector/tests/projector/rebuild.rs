@@ -48,7 +48,10 @@ async fn every_projection_is_rebuilt_while_the_projector_goes_on() {
     mixer.applied().await;
     let before = layout(&world).await;
     for (name, table, column) in PROJECTIONS {
-        let spoilt = format!("UPDATE {table} SET {column} = 'wrong'");
+        let spoilt = match column {
+            Some(column) => format!("UPDATE {table} SET {column} = 'wrong'"),
+            None => format!("DELETE FROM {table}"),
+        };
         let spoilt = sqlx::query(AssertSqlSafe(spoilt)).execute(&world.pool);
         assert!(spoilt.await.unwrap().rows_affected() > 0, "{name}");
     }

@@ -19,7 +19,7 @@ fn step(id: &str, action: Action, next: &[&str]) -> Step {
     }
 }
 
-fn saved(version: u32) -> Event {
+pub(crate) fn saved(version: u32) -> Event {
     let tell = || {
         Action::Notify(Notify {
             event: "told".to_owned(),

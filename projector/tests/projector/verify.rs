@@ -32,6 +32,21 @@ async fn content(world: &World, table: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_tests_know_every_projection() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(1).await;
+    mixer.applied().await;
+    let listed = projector::list(&world.log, &world.pool).await.unwrap();
+    let listed = listed.iter().map(|one| one.name.as_str());
+    let known = PROJECTIONS.map(|(name, ..)| name);
+    assert_eq!(listed.collect::<Vec<_>>(), known);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
 async fn every_projection_is_found_equal_to_the_log() {
     let world = World::new().await;
     let projector = world.start();
@@ -57,7 +72,10 @@ async fn a_row_changed_removed_or_added_by_hand_is_found_in_every_projection() {
     mixer.mix(5).await;
     mixer.applied().await;
     projector.stop().await;
-    join_all(PROJECTIONS.map(|one| mistakes_are_found(&world, one))).await;
+    let with_text = PROJECTIONS
+        .into_iter()
+        .filter_map(|(name, table, column)| Some((name, table, column?)));
+    join_all(with_text.map(|one| mistakes_are_found(&world, one))).await;
     world.end_spoilt().await;
 }
 

@@ -5,8 +5,8 @@ use sqlx::{PgConnection, PgPool};
 
 use super::{Counted, Counts};
 
-/// The advisory lock shared by the writers of deliveries, and held alone to delete old ones: a row
-/// counts once, whichever of them reaches it.
+/// The advisory lock shared by the writers of the serving deliveries, and held alone to delete old
+/// ones: a row counts once, whichever of them reaches it.
 const EXPIRING: i64 = 0x7761_7970_6f73_7402;
 
 /// Keeps deliveries from being deleted until the end of the transaction.

@@ -16,7 +16,7 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::blocks::{self, Blocks, RowKey, Rows};
 use super::text::optional;
 use super::totals::Totals;
-use super::{ApplyError, Projection, bigint};
+use super::{ApplyError, Projection, Role, bigint};
 
 pub(crate) use expired::delete_expired;
 
@@ -31,7 +31,7 @@ const ROWS: Rows = Rows {
 };
 
 /// The deliveries of every organization.
-pub(super) struct Deliveries;
+pub(super) struct Deliveries(pub(super) Role);
 
 /// What a batch adds to one delivery.
 struct Progress<'a> {
@@ -108,6 +108,10 @@ impl Projection for Deliveries {
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
             let progress = fold(events);
+            // Nobody deletes rows of a copy, and a copy is filled in long transactions.
+            if self.0 == Role::Serving && !progress.is_empty() {
+                expired::keep(rows).await?;
+            }
             let counts = upsert(rows, &progress).await?;
             counts.write(rows).await?;
             Ok(())
@@ -217,7 +221,6 @@ async fn upsert(
     if deliveries.is_empty() {
         return Ok(Counts::of(&[]));
     }
-    expired::keep(rows).await?;
     let attempts: Result<Vec<String>, _> = deliveries
         .iter()
         .map(|delivery| serde_json::to_string(&delivery.attempts))

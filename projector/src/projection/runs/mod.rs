@@ -21,6 +21,9 @@ use super::{ApplyError, Projection};
 
 const KIND: &str = "runs";
 
+/// The rows asked for in one statement. Few batches concern more runs from before.
+const ASKED: usize = 2_000;
+
 /// How runs are listed: by their workflow.
 const ROWS: Rows = Rows {
     table: KIND,
@@ -59,23 +62,45 @@ impl Projection for Runs {
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let mut folded = rows::read(rows, &begun_before(events)).await?;
-            self.outlines.prepare(rows, events, &folded).await?;
-            for ((org, _), run) in folded.iter_mut().filter(|(_, run)| run.branches()) {
-                let version = run.workflow_version;
-                run.plan = self.outlines.get(org, &run.workflow_id, version).cloned();
+            let (mut rest, mut most) = (events.to_vec(), ASKED);
+            while !rest.is_empty() {
+                let begun = begun_before(&rest);
+                let asked = &begun[..begun.len().min(most)];
+                let (folded, covered) = rows::read(rows, asked).await?;
+                // The server weighs all that it is asked for, each time.
+                most = (2 * covered).clamp(1, ASKED);
+                let later: HashSet<Key<'a>> = begun[covered..].iter().copied().collect();
+                let is_later = |one: &&Recorded| changes_a_run(one) && later.contains(&key(one));
+                let (left, now): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_later);
+                self.apply_part(rows, folded, &now).await?;
+                rest = left;
             }
-            self.fold(&mut folded, events)?;
-            rows::write(rows, &folded).await?;
-            let (totals, blocks) = count(&folded);
-            totals.write(rows).await?;
-            blocks.write(rows).await?;
             Ok(())
         })
     }
 }
 
 impl Runs {
+    /// Folds all events of some runs; `folded` are those of them that have rows.
+    async fn apply_part<'a>(
+        &mut self,
+        rows: &mut PgConnection,
+        mut folded: Folded<'a>,
+        events: &[&'a Recorded],
+    ) -> Result<(), ApplyError> {
+        self.outlines.prepare(rows, events, &folded).await?;
+        for ((org, _), run) in folded.iter_mut().filter(|(_, run)| run.branches()) {
+            let version = run.workflow_version;
+            run.plan = self.outlines.get(org, &run.workflow_id, version).cloned();
+        }
+        self.fold(&mut folded, events)?;
+        rows::write(rows, &folded).await?;
+        let (totals, blocks) = count(&folded);
+        totals.write(rows).await?;
+        blocks.write(rows).await?;
+        Ok(())
+    }
+
     fn fold<'a>(&self, folded: &mut Folded<'a>, events: &[&'a Recorded]) -> Result<(), ApplyError> {
         for recorded in events.iter().filter(|recorded| changes_a_run(recorded)) {
             let refused = |reason: &str| ApplyError::Refused(reason.to_owned());

@@ -14,33 +14,53 @@ use crate::projection::text::optional;
 /// Postgres accepts no message of more than 1 GiB, and the output of steps may be large.
 const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
 
+/// The steps of stored runs that are held in memory at once, unless a single run has more.
+const LOADED_BYTES: i64 = 16 * 1024 * 1024;
+
 /// A run's organization and id.
 pub(super) type Key<'a> = (&'a str, &'a str);
 
 /// Runs by their key, in the order of the batch.
 pub(super) type Folded<'a> = IndexMap<Key<'a>, Run<'a>>;
 
-/// Reads the runs that exist already.
+/// Reads the runs that exist already; of large ones only the first, so that they fit into memory.
+/// Returns also how many of the wanted ones that covers: at least one.
 pub(super) async fn read<'a>(
     rows: &mut PgConnection,
     wanted: &[Key<'a>],
-) -> Result<Folded<'a>, ApplyError> {
+) -> Result<(Folded<'a>, usize), ApplyError> {
     if wanted.is_empty() {
-        return Ok(Folded::new());
+        return Ok((Folded::new(), 0));
     }
     let found = sqlx::query!(
-        r#"SELECT wanted.place AS "place!", r.workflow_id, r.workflow_version, r.state, r.created_at,
-                  r.started_at, r.ended_at, r.error, r.steps::text AS "steps!"
-           FROM UNNEST($1::text[], $2::text[]) WITH ORDINALITY AS wanted (org_id, run_id, place)
-           JOIN runs r USING (org_id, run_id)"#,
+        r#"SELECT place AS "place!", workflow_id AS "workflow_id!",
+                  workflow_version AS "workflow_version!", state AS "state!",
+                  created_at AS "created_at!", started_at, ended_at, error,
+                  CASE WHEN bytes_before < $3 THEN steps::text END AS "steps?"
+           FROM (
+               SELECT wanted.place, r.workflow_id, r.workflow_version, r.state, r.created_at,
+                      r.started_at, r.ended_at, r.error, r.steps,
+                      coalesce(sum(octet_length(r.steps::text)) OVER (
+                          ORDER BY wanted.place
+                          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+               FROM UNNEST($1::text[], $2::text[]) WITH ORDINALITY
+                    AS wanted (org_id, run_id, place)
+               JOIN runs r USING (org_id, run_id)
+           ) AS sized"#,
         wanted.iter().map(|(org, _)| *org).bind_iter() as _,
         wanted.iter().map(|(_, id)| *id).bind_iter() as _,
+        LOADED_BYTES,
     )
     .fetch_all(rows)
     .await?;
     let unreadable = || ApplyError::Refused("the run's row cannot be read".to_owned());
-    let mut runs = HashMap::with_capacity(found.len());
+    let (mut runs, mut covered) = (HashMap::with_capacity(found.len()), wanted.len());
     for row in found {
+        let Some(steps) = row.steps else {
+            let before = usize::try_from(row.place - 1).unwrap_or_default();
+            covered = covered.min(before);
+            continue;
+        };
         let state = State::named(&row.state).ok_or_else(unreadable)?;
         let run = Run {
             workflow_id: row.workflow_id,
@@ -53,14 +73,13 @@ pub(super) async fn read<'a>(
             started_at: row.started_at,
             ended_at: row.ended_at,
             error: row.error,
-            steps: serde_json::from_str(&row.steps).map_err(|_| unreadable())?,
+            steps: serde_json::from_str(&steps).map_err(|_| unreadable())?,
         };
         runs.insert(row.place, run);
     }
     let in_order = (1..).zip(wanted);
-    Ok(in_order
-        .filter_map(|(place, key)| Some((*key, runs.remove(&place)?)))
-        .collect())
+    let in_order = in_order.filter_map(|(place, key)| Some((*key, runs.remove(&place)?)));
+    Ok((in_order.collect(), covered))
 }
 
 /// Inserts the rows of new runs and updates the others.

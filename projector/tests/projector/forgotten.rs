@@ -1,0 +1,76 @@
+//! Persons who are forgotten between the position of the serving rows and that of a rebuilt copy.
+
+use projector::{BATCH, rebuild};
+use schemas::account::Forgotten;
+use schemas::{AccountId, AggregateType, Event, Log};
+use tokio_util::sync::CancellationToken;
+
+use crate::circles::{nobodys, registered};
+use crate::support::World;
+
+const ADA: AccountId = AccountId(1);
+const BOB: AccountId = AccountId(2);
+
+/// Many positions of both.
+const POSITIONS: &str = "
+    INSERT INTO positions (account_id, recorded_at, lat, lng, received_at)
+    SELECT account, now() - make_interval(secs => n), 1, 2, now()
+    FROM generate_series(1, 2) AS account, generate_series(1, 25000) AS n";
+
+/// Notes how many positions each statement deletes.
+const NOTED: &str = "
+    CREATE TABLE deletions (count bigint);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO deletions SELECT count(*) FROM gone; RETURN NULL; END';
+    CREATE TRIGGER note AFTER DELETE ON positions REFERENCING OLD TABLE AS gone
+        FOR EACH STATEMENT EXECUTE FUNCTION note()";
+
+async fn positions(world: &World) -> [i64; 2] {
+    [
+        world
+            .count("SELECT count(*) FROM positions WHERE account_id = 1")
+            .await,
+        world
+            .count("SELECT count(*) FROM positions WHERE account_id = 2")
+            .await,
+    ]
+}
+
+#[tokio::test]
+async fn a_rebuild_beyond_the_projector_deletes_the_positions_of_those_forgotten_in_between() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut seen = Vec::new();
+    for account in [ADA, BOB] {
+        let event = registered(&world.log, account, "Somebody").await;
+        let stream = nobodys(AggregateType::Account, &account);
+        seen.push(world.append(stream, 0, vec![event]).await);
+    }
+    world.caught_up(Log::Events, seen[1]).await;
+    // From here on it lags.
+    projector.stop().await;
+    for sql in [POSITIONS, NOTED] {
+        sqlx::raw_sql(sql).execute(&world.pool).await.unwrap();
+    }
+    let forgotten = Event::AccountForgotten(Forgotten { account_id: ADA });
+    let stream = nobodys(AggregateType::Account, &ADA);
+    let end = world.append(stream, seen[0], vec![forgotten]).await;
+    assert_eq!(positions(&world).await, [25_000, 25_000]);
+
+    let stop = CancellationToken::new();
+    let names = ["accounts"];
+    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &|_| (), &stop).await;
+    assert_eq!(rebuilt.unwrap()[0].position.sequence(), end);
+    assert_eq!(positions(&world).await, [0, 25_000]);
+    // The takeover itself, for which others wait, had hardly any left to delete.
+    let most = world.count("SELECT max(count) FROM deletions").await;
+    assert!(most <= 10_000, "{most} in one statement");
+
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    assert_eq!(positions(&world).await, [0, 25_000]);
+    let known = "SELECT count(*) FROM accounts WHERE account_id = 2";
+    assert_eq!(world.count(known).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
