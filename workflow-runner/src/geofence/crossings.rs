@@ -1,6 +1,6 @@
 //! Considers one position: at which places it shows a crossing, and records that once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::circles::Circles;
 use domain::presence::{self, Crossing, Fix, LastCrossing, Place};
 use event_log::{AppendError, Binding, EventLog, Expected, ReadError, VaultError, Write};
+use futures::future::join_all;
 use schemas::circle::CircleOwner;
 use schemas::location::Updated;
 use schemas::{
@@ -17,13 +18,12 @@ use schemas::{
 use serde::Deserialize;
 use serde_json::json;
 use service::Clock;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
+use super::in_order::{At, Consider};
 use crate::people::People;
 use crate::retry::retry_while;
 
-/// The pause before the log is queried again after it did not answer.
-const AGAIN: Duration = Duration::from_millis(100);
 /// Presences, and places, that are held in memory; beyond this they are read again.
 const AT_HAND: usize = 200_000;
 
@@ -40,7 +40,7 @@ pub(super) struct Crossings {
 /// The last crossing recorded of a person at a place, and its sequence.
 type Presence = Option<(LastCrossing, u64)>;
 
-/// The log currently takes no appends.
+/// The log currently takes none of an organization's appends.
 struct Away;
 
 /// A place where a person's crossings are recorded.
@@ -73,36 +73,33 @@ impl Crossings {
         }
     }
 
-    /// Considers a position; everything in the log must be known. While the log takes no appends it
-    /// is considered again: its person may have left or hidden meanwhile.
-    pub(super) async fn consider(&self, recorded: &Recorded) {
-        while let Err(Away) = self.attempt(recorded).await {
-            sleep(AGAIN).await;
-            self.people.settle().await;
-        }
+    /// Waits until everything currently in the log is known.
+    pub(super) async fn settle(&self) {
+        self.people.settle().await;
     }
 
-    async fn attempt(&self, recorded: &Recorded) -> Result<(), Away> {
-        let Event::LocationUpdated(updated) = &recorded.event else {
-            return Ok(());
-        };
-        let now = self.clock.now();
-        let watched = self
-            .people
-            .read(|directory| watched(directory.circles(), updated, now));
-        if watched.is_empty() {
-            return Ok(());
-        }
-        let Some(fix) = self.fix(updated).await else {
-            return Ok(());
-        };
-        self.have_at_hand(&watched).await;
-        for watched in &watched {
-            if let Some(place) = self.place(watched).await {
-                self.cross(recorded, &fix, watched, &place).await?;
+    /// Records the crossings at an organization's places; returns it if that takes too long, or the
+    /// log takes none of them at present.
+    async fn cross_all(
+        &self,
+        cause: &Recorded,
+        fix: &Fix,
+        org: &OrgId,
+        watched: Vec<&Watched>,
+        patience: Duration,
+    ) -> Option<OrgId> {
+        let crossing = async {
+            for watched in watched {
+                if let Some(place) = self.place(watched).await {
+                    self.cross(cause, fix, watched, &place).await?;
+                }
             }
+            Ok::<(), Away>(())
+        };
+        match timeout(patience, crossing).await {
+            Ok(Ok(())) => None,
+            Ok(Err(Away)) | Err(_) => Some(org.clone()),
         }
-        Ok(())
     }
 
     async fn fix(&self, updated: &Updated) -> Option<Fix> {
@@ -288,6 +285,36 @@ impl Crossings {
     /// Forgets what is in memory: another process may record crossings now.
     pub(super) fn begin_again(&self) {
         lock(&self.presences).clear();
+    }
+}
+
+impl Consider for Crossings {
+    async fn consider(&self, recorded: &Recorded, at: At<'_>) -> Vec<OrgId> {
+        let Event::LocationUpdated(updated) = &recorded.event else {
+            return Vec::new();
+        };
+        let now = self.clock.now();
+        let mut watched = self
+            .people
+            .read(|directory| watched(directory.circles(), updated, now));
+        watched.retain(|watched| at.includes(&watched.stream.org));
+        if watched.is_empty() {
+            return Vec::new();
+        }
+        let Some(fix) = self.fix(updated).await else {
+            return Vec::new();
+        };
+        self.have_at_hand(&watched).await;
+        let mut by_org: BTreeMap<&OrgId, Vec<&Watched>> = BTreeMap::new();
+        for watched in &watched {
+            let of_org = by_org.entry(&watched.stream.org).or_default();
+            of_org.push(watched);
+        }
+        let patience = at.patience();
+        let crossed = by_org
+            .into_iter()
+            .map(|(org, watched)| self.cross_all(recorded, &fix, org, watched, patience));
+        join_all(crossed).await.into_iter().flatten().collect()
     }
 }
 

@@ -3,21 +3,29 @@
 //! Persons are split into partitions, each served by one process at a time. Which positions count
 //! follows from the log alone ([`recent`]). A crossing is appended to the stream of its person and
 //! place after the one before it, so a second attempt to record it finds it recorded.
+//!
+//! What the log does not take from an organization at present is set aside ([`aside`]) and
+//! considered [`again`], so that no organization holds up another. A checkpoint ends before what
+//! waits there.
 
+mod again;
+mod aside;
 mod checkpoint;
 mod crossings;
+mod in_order;
+mod past;
 mod recent;
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use event_log::{Batch, EventLog, Follower, ReadError, TailError};
+use futures::StreamExt as _;
 use futures::future::join_all;
-use schemas::location::Updated;
-use schemas::{AccountId, Event, Log, Recorded};
+use futures::stream::FuturesUnordered;
+use schemas::{AccountId, Event, Log};
 use service::Clock;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -25,10 +33,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoints::{Checkpoints, Kind, SPREAD, Saving};
 use crate::leases::{LeaseGuard, Leases, Owned, OwnedPartitions, partition_of};
-use crate::people::{People, overtaken_by};
+use crate::people::People;
 use crate::retry::retry_while;
+use crate::task::Task;
+use again::{Ended, ROUNDS, Rounds};
+use aside::{Aside, SetAside};
 use checkpoint::Through;
 use crossings::Crossings;
+use in_order::go_through;
 use recent::{Fresh, Recent};
 
 pub use settings::GeofenceSettings;
@@ -37,8 +49,6 @@ pub use settings::GeofenceSettings;
 const BATCH: usize = 1_000;
 /// Positions considered before yielding to other work.
 const AT_ONCE: usize = 256;
-/// Persons whose past is looked up concurrently.
-const SIDE_BY_SIDE: usize = 32;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
 /// Dependencies of the geofence.
@@ -86,12 +96,19 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         tail: log.follow(Log::Locations, end, &[]).await?,
         log: log.clone(),
         owned: leases.owned(),
-        crossings: Crossings::new(log, people.clone(), clock, settings.margin_m),
+        crossings: Arc::new(Crossings::new(
+            log,
+            people.clone(),
+            clock,
+            settings.margin_m,
+        )),
         people,
         leases,
         saving: Saving::new(checkpoints, SPREAD),
         recent: Recent::after(end),
         through: OwnedPartitions::default(),
+        aside: Aside::default(),
+        rounds: FuturesUnordered::new(),
     };
     Ok(Box::pin(watching.run(shutdown)).await?)
 }
@@ -103,17 +120,20 @@ struct Geofence {
     leases: Leases,
     owned: watch::Receiver<Owned>,
     saving: Saving<Through>,
-    crossings: Crossings,
+    crossings: Arc<Crossings>,
     recent: Recent,
-    /// How far each of our partitions has been considered.
+    /// How far each of our partitions has been considered, apart from what is set aside.
     through: OwnedPartitions<u64>,
+    aside: Aside,
+    /// What is set aside, being considered again.
+    rounds: FuturesUnordered<Task<Ended>>,
 }
 
 impl Geofence {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         // A position waiting for an answer is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
-        self.saving.finish(checkpoints(self.through.served())).await;
+        self.saving.finish(self.checkpoints()).await;
         ended.map_or(Ok(()), Err)
     }
 
@@ -122,12 +142,16 @@ impl Geofence {
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.change_ownership().await;
         loop {
-            let may_consider = self.tail.caught_up() || self.recent.is_full();
-            let more = may_consider && self.consider().await;
+            let is_due = self.tail.caught_up() || self.recent.is_full();
+            let more = is_due && !self.aside.is_full() && self.consider().await;
+            self.begin_rounds();
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.save(),
                 () = self.saving.ended() => {}
+                Some(ended) = self.rounds.next() => {
+                    self.aside.ended(&ended.org, &ended.considered);
+                }
                 batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
                     Err(error) => return error,
@@ -151,44 +175,6 @@ impl Geofence {
             }
         }
         self.recent.reached(last);
-    }
-
-    /// Looks up the earlier fixes of persons who appear for the first time.
-    async fn learn_past(&mut self, batch: &Batch) {
-        let mut met = HashSet::new();
-        let events = batch.events().filter_map(|recorded| match &recorded.event {
-            Event::LocationUpdated(updated) => Some((recorded, updated)),
-            _ => None,
-        });
-        let first: Vec<(&Recorded, &Updated)> = events
-            .filter(|(_, updated)| {
-                let account = updated.user_id;
-                let ours = self.through.serves(partition_of_person(account));
-                ours && self.recent.lacks(account) && met.insert(account)
-            })
-            .collect();
-        for some in first.chunks(SIDE_BY_SIDE) {
-            let past = some
-                .iter()
-                .map(|(recorded, updated)| self.before(recorded, updated));
-            let past = join_all(past).await;
-            for ((recorded, updated), before) in some.iter().zip(past) {
-                self.recent
-                    .learn(updated.user_id, before, recorded.sequence);
-            }
-        }
-    }
-
-    /// The time of the newest fix that came before this one, if it is not older.
-    async fn before(&self, recorded: &Recorded, updated: &Updated) -> Option<DateTime<Utc>> {
-        let newer = retry_while(
-            || overtaken_by(&self.log, recorded, updated),
-            ReadError::passes,
-        )
-        .await;
-        newer
-            .inspect_err(|error| tracing::error!(%error, "A person's positions cannot be read"))
-            .ok()?
     }
 
     /// Continues where others left off in partitions that are gained. Where they have come less far
@@ -215,6 +201,7 @@ impl Geofence {
         let through = &self.through;
         let is_ours = |account| through.serves(partition_of_person(account));
         self.recent.retain(is_ours, gained);
+        self.aside.retain(|partition| through.serves(partition));
         if after < self.recent.head() {
             let follow = || self.log.follow(Log::Locations, after, &[]);
             // Every failure here is temporary.
@@ -253,10 +240,15 @@ impl Geofence {
             Some(last) => (true, last),
             None => (false, self.recent.head()),
         };
-        let passed = self.pass(held.into_keys(), due).await;
+        let (passed, aside) = self.pass(held.into_keys(), due).await;
         for (partition, reached) in self.through.served_mut() {
             if passed.contains(&partition) {
                 *reached = through.max(*reached);
+            }
+        }
+        for one in aside {
+            if passed.contains(&one.partition) {
+                self.aside.push(one);
             }
         }
         self.drop_considered();
@@ -272,8 +264,12 @@ impl Geofence {
     }
 
     /// Considers positions, those of different persons concurrently. Returns the partitions that
-    /// were certainly ours meanwhile.
-    async fn pass(&self, partitions: impl Iterator<Item = u16>, due: Vec<Fresh>) -> BTreeSet<u16> {
+    /// were certainly ours meanwhile, and the positions to be set aside.
+    async fn pass(
+        &self,
+        partitions: impl Iterator<Item = u16>,
+        due: Vec<Fresh>,
+    ) -> (BTreeSet<u16>, Vec<SetAside>) {
         let guards: BTreeMap<u16, LeaseGuard> = partitions
             .filter_map(|partition| Some((partition, self.leases.guard(partition)?)))
             .collect();
@@ -288,14 +284,41 @@ impl Geofence {
                 persons.entry(updated.user_id).or_default().push(fresh);
             }
         }
-        let considering = persons.values().map(async |positions| {
-            for fresh in positions {
-                self.crossings.consider(&fresh.recorded).await;
-            }
-        });
-        join_all(considering).await;
+        let considering = persons
+            .iter()
+            .map(|(account, positions)| self.consider_one(*account, positions));
+        let aside = join_all(considering).await.into_iter().flatten();
         let valid = guards.into_iter().filter(|(_, guard)| guard.is_valid());
-        valid.map(|(partition, _)| partition).collect()
+        let valid = valid.map(|(partition, _)| partition);
+        (valid.collect(), aside.collect())
+    }
+
+    /// Considers a person's positions in order; returns those to be set aside.
+    async fn consider_one(&self, account: AccountId, positions: &[Fresh]) -> Vec<SetAside> {
+        let waiting = self.aside.of(account);
+        let aside = go_through(&*self.crossings, positions, waiting).await;
+        let partition = partition_of_person(account);
+        let set_aside = aside.into_iter().map(|(org, sequence)| SetAside {
+            org,
+            account,
+            partition,
+            sequence,
+        });
+        set_aside.collect()
+    }
+
+    /// Considers again what was set aside.
+    fn begin_rounds(&mut self) {
+        while self.rounds.len() < ROUNDS
+            && let Some(round) = self.aside.next()
+        {
+            let rounds = Rounds {
+                log: self.log.clone(),
+                crossings: Arc::clone(&self.crossings),
+                leases: self.leases.clone(),
+            };
+            self.rounds.push(Task::spawn(rounds.carry_out(round)));
+        }
     }
 
     /// Saves how far our partitions have come, unless a save is still in progress.
@@ -304,16 +327,24 @@ impl Geofence {
         reason = "a gauge is a float; this stays small"
     )]
     fn save(&mut self) {
-        metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
+        let held = self.recent.bytes() + self.aside.bytes();
+        metrics::gauge!("waypost_places_held_bytes").set(held as f64);
         if !self.saving.is_under_way() {
-            self.saving.begin(checkpoints(self.through.served()));
+            self.saving.begin(self.checkpoints());
         }
     }
-}
 
-fn checkpoints(through: &BTreeMap<u16, u64>) -> impl Iterator<Item = (u16, Through)> {
-    let through = through.iter();
-    through.map(|(partition, through)| (*partition, Through(*through)))
+    /// The sequence up to which everything of each of our partitions has been considered.
+    fn checkpoints(&self) -> Vec<(u16, Through)> {
+        let firsts = self.aside.firsts();
+        let through = self.through.served().iter();
+        let checkpoints = through.map(|(partition, through)| {
+            let before_first = firsts.get(partition).map(|first| first - 1);
+            let through = before_first.map_or(*through, |before| before.min(*through));
+            (*partition, Through(through))
+        });
+        checkpoints.collect()
+    }
 }
 
 fn partition_of_person(account: AccountId) -> u16 {

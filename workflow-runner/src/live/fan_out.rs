@@ -3,6 +3,8 @@
 //! Each event is unsealed and encoded once, and only if somebody is connected to see it. Who that
 //! is follows from the person's circles, so unrelated sockets are not asked.
 
+mod openings;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,11 +18,11 @@ use service::Clock;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::calls::OpenCalls;
 use super::channel::Channel;
-use super::latest::{Asking, Latest};
+use super::latest::Latest;
 use super::outbox::{Entry, Fact};
 use super::ring::LiveEvent;
-use super::snapshot::{Candidate, connected};
 use super::subscriber::{Registration, Subscriber};
 use super::visibility::Visibility;
 use crate::people::People;
@@ -42,12 +44,15 @@ struct Inner {
     state: Mutex<State>,
     /// The sequence up to which positions have been handed out.
     locations: watch::Sender<u64>,
+    /// Whether the calls for help from before the start are known.
+    calls_known: watch::Sender<bool>,
 }
 
 /// State that changes with every event.
 pub(super) struct State {
     heads: Heads,
     latest: Latest,
+    calls: OpenCalls,
     subscribers: HashMap<Viewer, Vec<Arc<Subscriber>>>,
 }
 
@@ -83,6 +88,7 @@ impl FanOut {
         let state = State {
             heads,
             latest,
+            calls: OpenCalls::default(),
             subscribers: HashMap::new(),
         };
         Self(Arc::new(Inner {
@@ -91,6 +97,7 @@ impl FanOut {
             access,
             clock,
             locations: watch::Sender::new(heads.locations),
+            calls_known: watch::Sender::new(false),
             state: Mutex::new(state),
         }))
     }
@@ -216,6 +223,7 @@ impl FanOut {
         self.0.people.read(|directory| {
             for (recorded, _) in facts {
                 state.latest.take_judged(recorded, directory.circles());
+                state.calls.take(recorded);
             }
         });
     }
@@ -277,59 +285,6 @@ impl FanOut {
         }
     }
 
-    /// Lets a subscriber take the channel's events from now on; returns the sequence they follow.
-    pub(super) fn open(&self, subscriber: &Subscriber, number: u64, channel: Channel) -> u64 {
-        let mut state = lock(&self.0.state);
-        subscriber.open(number, channel);
-        *state.heads.of(channel.log())
-    }
-
-    /// The same for positions, with the newest of those whom the viewer could see.
-    pub(super) async fn open_with_latest(
-        &self,
-        subscriber: &Subscriber,
-        number: u64,
-    ) -> (u64, Vec<Candidate>) {
-        let asks = Asks::begin(self);
-        loop {
-            let lacking = match self.open_if_known(subscriber, number, asks.asking) {
-                Ok(opened) => return opened,
-                Err(lacking) => lacking,
-            };
-            for some in lacking.chunks(SIDE_BY_SIDE) {
-                let past = some.iter().map(|account| self.0.people.newest(*account));
-                let past = join_all(past).await;
-                let mut state = lock(&self.0.state);
-                for (account, past) in some.iter().zip(past) {
-                    state.latest.learn(*account, past);
-                }
-            }
-        }
-    }
-
-    /// Opens if the newest positions of all are known; otherwise returns whose must be read first.
-    fn open_if_known(
-        &self,
-        subscriber: &Subscriber,
-        number: u64,
-        asking: Asking,
-    ) -> Result<(u64, Vec<Candidate>), Vec<AccountId>> {
-        let mut state = lock(&self.0.state);
-        let viewer = subscriber.viewer();
-        let persons = self
-            .0
-            .people
-            .read(|directory| connected(viewer, directory.circles()));
-        let lacking = state.latest.lacking(asking, persons.iter().copied());
-        if !lacking.is_empty() {
-            return Err(lacking);
-        }
-        subscriber.open(number, Channel::Locations);
-        let latest = |account, own| state.latest.of(account, own);
-        let candidates = Candidate::of(viewer, persons, latest);
-        Ok((state.heads.locations, candidates))
-    }
-
     /// The sequence up to which a channel's events have been handed out.
     pub(super) fn head(&self, channel: Channel) -> u64 {
         *lock(&self.0.state).heads.of(channel.log())
@@ -341,7 +296,9 @@ impl FanOut {
             if let Item::Event(recorded) = item
                 && let Event::AccountForgotten(forgotten) = &recorded.event
             {
-                lock(&self.0.state).latest.forget(forgotten.account_id);
+                let mut state = lock(&self.0.state);
+                state.latest.forget(forgotten.account_id);
+                state.calls.forget(forgotten.account_id);
             }
         }
     }
@@ -355,25 +312,6 @@ impl FanOut {
                 subscriber.wake();
             }
         }
-    }
-}
-
-/// A request for newest positions, until it is dropped, answered or not.
-struct Asks<'l> {
-    fan_out: &'l FanOut,
-    asking: Asking,
-}
-
-impl<'l> Asks<'l> {
-    fn begin(fan_out: &'l FanOut) -> Self {
-        let asking = lock(&fan_out.0.state).latest.ask();
-        Self { fan_out, asking }
-    }
-}
-
-impl Drop for Asks<'_> {
-    fn drop(&mut self) {
-        lock(&self.fan_out.0.state).latest.answered(self.asking);
     }
 }
 

@@ -1,10 +1,9 @@
 //! Subscriptions of both kinds: to an organization's own events, and to those of persons.
 
-use std::sync::Arc;
-
+use domain::circles::Viewer;
 use event_log::ReadError;
 use futures::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use service::{Share, Shares};
 use tokio::time::Instant;
 
 use super::channel::Channel;
@@ -50,18 +49,19 @@ pub(super) enum Page {
     Settled(Instant),
 }
 
-/// Permission to read the log, which bounds how many sockets of the process do so at once.
+/// Permission to read the log, which bounds how many sockets of the process do so at once. Viewers
+/// share it: however many sockets one has, others need not wait for all of them.
 #[derive(Clone)]
-pub(super) struct CatchUps(Arc<Semaphore>);
+pub(super) struct CatchUps(Shares<Viewer>);
 
 impl CatchUps {
     pub(super) fn new(at_once: usize) -> Self {
-        Self(Arc::new(Semaphore::new(at_once)))
+        Self(Shares::new(at_once))
     }
 
-    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed; without a permit the page would only come sooner.
-        self.0.clone().acquire_owned().await.ok()
+    /// Waits for a viewer's turn, which lasts until the result is dropped.
+    pub(super) async fn take(&self, viewer: &Viewer) -> Share<Viewer> {
+        self.0.enter(viewer.clone()).await
     }
 }
 
@@ -109,4 +109,28 @@ impl Flow {
 pub(super) fn head(id: &str, channel: Channel) -> String {
     let (id, name) = (serde_json::Value::from(id), channel.name());
     format!(r#"{{"type":"event","id":{id},"channel":"{name}""#)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use schemas::AccountId;
+
+    use super::*;
+
+    #[test]
+    fn one_viewers_many_sockets_leave_turns_to_others() {
+        let turns = CatchUps::new(32);
+        let many = Viewer::Organization("many".into());
+        let held: Vec<_> = (0..100)
+            .filter_map(|_| turns.take(&many).now_or_never())
+            .collect();
+        assert_eq!(held.len(), 16);
+        let others = ["a", "b", "c"].map(|org| Viewer::Organization(org.into()));
+        let person = Viewer::Account(AccountId(7));
+        for viewer in others.iter().chain([&person]) {
+            assert!(turns.take(viewer).now_or_never().is_some(), "{viewer:?}");
+        }
+        assert!(turns.take(&many).now_or_never().is_none());
+    }
 }

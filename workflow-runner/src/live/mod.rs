@@ -7,9 +7,11 @@
 //! room for; a client that asks for the past or falls behind the ring is served from the log,
 //! page by page, until it has caught up. So nothing is lost, and nothing piles up.
 //!
-//! `runs` and `events` are flows of facts without a latest state of their own, so their snapshot is
-//! empty: a client that needs the state as well reads it from the API with the `subscribed`
-//! position as `Waypost-Min-Position`, and the flow continues from there.
+//! The snapshot of `locations` shows everybody's newest position ([`latest`]), that of `sos` the
+//! open calls of the last day ([`calls`]). `runs`, `events` and `places` are flows of facts without
+//! a latest state of their own, so their snapshot is empty: a client that needs the state as well
+//! reads it from the API with the `subscribed` position as `Waypost-Min-Position`, and the flow
+//! continues from there.
 //!
 //! Events of persons ([`fan_out`]) are delivered to those whom the persons' circles let see them
 //! ([`visibility`]), once this process knows everything that was in the log when it took the events
@@ -18,6 +20,7 @@
 
 mod auth;
 mod budget;
+mod calls;
 mod channel;
 mod close;
 mod fan_out;
@@ -58,11 +61,12 @@ use hub::Hub;
 use latest::Latest;
 
 use crate::people::{People, StartError};
+use crate::task::Task;
 
 pub use settings::SocketSettings;
 pub use upgrade::router;
 
-/// Sockets that may read pages of the log at the same time.
+/// Sockets that may read pages of the log at the same time; viewers share them.
 const REPLAYS: usize = 32;
 /// Events taken from a tail at a time.
 const BATCH: usize = 256;
@@ -135,6 +139,8 @@ impl Live {
     /// # Errors
     /// If the log cannot be followed: continuing would hide a loss.
     pub async fn run(&self, tails: Tails, shutdown: CancellationToken) -> Result<(), TailError> {
+        let fan_out = self.fan_out.clone();
+        let _learning = Task::spawn(async move { fan_out.learn_calls().await });
         let ended = tokio::select! {
             () = shutdown.cancelled() => Ok(()),
             error = Box::pin(self.follow_events(tails.events)) => Err(error),

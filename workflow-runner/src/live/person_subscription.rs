@@ -125,7 +125,7 @@ impl PersonSubscription {
         let (channel, turns) = (self.channel, turns.clone());
         let (after, until) = (self.place, self.since);
         Next::Work(Box::pin(async move {
-            let _turn = turns.take().await;
+            let _turn = turns.take(&viewer).await;
             let seen = read(&fan_out, &viewer, channel, after, until).await;
             seen.map(Page::VisiblePage)
         }))

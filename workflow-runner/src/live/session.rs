@@ -300,13 +300,19 @@ impl Session {
 
     /// Opens an outbox, and returns the latest state of its channel.
     async fn begin(&mut self, number: u64, channel: Channel) -> (u64, Vec<Value>) {
-        if channel != Channel::Locations {
-            return (self.subscriber.open(number, channel), Vec::new());
-        }
-        self.subscriber.fan_out().settle_positions().await;
-        let (since, candidates) = self.subscriber.open_with_latest(number).await;
         let (fan_out, viewer) = (self.subscriber.fan_out(), self.subscriber.viewer());
-        let shown = snapshot::show(fan_out, viewer, candidates).await;
+        let (since, shown) = match channel {
+            Channel::Locations => {
+                fan_out.settle_positions().await;
+                let (since, candidates) = self.subscriber.open_with_latest(number).await;
+                (since, snapshot::show(fan_out, viewer, candidates).await)
+            }
+            Channel::Sos => {
+                let (since, calls) = self.subscriber.open_with_calls(number).await;
+                (since, snapshot::show_calls(fan_out, viewer, calls).await)
+            }
+            _ => return (self.subscriber.open(number, channel), Vec::new()),
+        };
         // If the token has ended meanwhile, so does the socket in a moment.
         let admitted = self.live.still_admits(&self.viewer);
         (since, if admitted { shown } else { Vec::new() })

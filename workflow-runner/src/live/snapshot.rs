@@ -1,4 +1,4 @@
-//! The newest positions as a snapshot shows them.
+//! The newest positions, and the open calls for help, as snapshots show them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use chrono::{DateTime, Utc};
 use domain::circles::{Circle, Circles, Viewer};
 use event_log::Binding;
 use futures::future::join_all;
-use schemas::AccountId;
 use schemas::location::Updated;
+use schemas::{AccountId, Event};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::calls::Call;
 use super::fan_out::FanOut;
 use super::visibility::Visibility;
 
-/// Positions that are unsealed concurrently.
+/// Positions, or calls, that are unsealed concurrently.
 const SIDE_BY_SIDE: usize = 32;
 
 /// A position that a snapshot may show.
@@ -118,4 +119,38 @@ pub(super) async fn show(
     let both = shown.into_iter().zip(may_see);
     both.filter_map(|(shown, may)| shown.filter(|_| may))
         .collect()
+}
+
+/// The calls that the viewer may see now, in the order given.
+pub(super) async fn show_calls(fan_out: &FanOut, viewer: &Viewer, calls: Vec<Call>) -> Vec<Value> {
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    let of = |call: Call| Some((Visibility::of(&call.recorded)?, call));
+    let (visibilities, calls): (Vec<Visibility>, Vec<Call>) =
+        calls.into_iter().filter_map(of).unzip();
+    let mut shown: Vec<Value> = Vec::with_capacity(calls.len());
+    for some in calls.chunks(SIDE_BY_SIDE) {
+        shown.extend(join_all(some.iter().map(|call| show_call(fan_out, call))).await);
+    }
+    // Judged last, by everything currently in the log.
+    fan_out.settle().await;
+    let may_see = fan_out.check(viewer, visibilities.iter());
+    let both = shown.into_iter().zip(may_see);
+    both.filter_map(|(shown, may)| may.then_some(shown))
+        .collect()
+}
+
+/// The data of the event, as in the channel, with the caller's name and whether somebody has seen
+/// the call.
+async fn show_call(fan_out: &FanOut, call: &Call) -> Value {
+    let mut shown = fan_out.people().reveal(&call.recorded).await;
+    if let (Event::SosTriggered(triggered), Some(data)) =
+        (&call.recorded.event, shown.as_object_mut())
+    {
+        let name = fan_out.people().name(triggered.user_id).await;
+        data.insert("name".to_owned(), json!(name));
+        data.insert("acknowledged".to_owned(), json!(call.acknowledged));
+    }
+    shown
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use domain::circles::Viewer;
 use tokio::sync::Notify;
 
+use super::calls::Call;
 use super::channel::Channel;
 use super::fan_out::FanOut;
 use super::outbox::{Conflated, Entry, Outbox};
@@ -104,6 +105,11 @@ impl Registration {
         self.fan_out
             .open_with_latest(&self.subscriber, number)
             .await
+    }
+
+    /// The same for calls for help, with the open ones of those whom the viewer could see.
+    pub(super) async fn open_with_calls(&self, number: u64) -> (u64, Vec<Call>) {
+        self.fan_out.open_with_calls(&self.subscriber, number).await
     }
 
     /// Ends a subscription.

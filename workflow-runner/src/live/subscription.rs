@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use domain::circles::Viewer;
 use event_log::{Item, ReadError};
 use schemas::{Log, OrgId};
 
@@ -63,7 +64,7 @@ impl Subscription {
                 let (hub, org) = (member.hub().clone(), member.org().clone());
                 let (channel, after, turns) = (self.channel, self.place, turns.clone());
                 Next::Work(Box::pin(async move {
-                    let _turn = turns.take().await;
+                    let _turn = turns.take(&Viewer::Organization(org.clone())).await;
                     read(&hub, &org, channel, after).await.map(Page::Own)
                 }))
             }

@@ -1,6 +1,7 @@
 //! A person's newest fix, read from the end of their track: a start of this process reads only as
 //! much of the log as there are persons somebody asks for, not all positions of all.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +10,7 @@ use event_log::{EventLog, ReadError};
 use schemas::location::Updated;
 use schemas::{AccountId, Event, Recorded, StreamId};
 
-/// How much further to look back, at first, for a fix that others may see.
+/// How far to look back at first, and how much further then, for a fix that others may see.
 const FURTHER_BACK: TimeDelta = TimeDelta::minutes(30);
 
 /// A person's newest fixes. A late one never replaces a newer one.
@@ -45,42 +46,118 @@ impl Newest {
     }
 }
 
+/// A person's track in the log, which may be of any length: it is read page by page.
+trait Track {
+    /// Passes the events that the log stored since a time to `take`, oldest first.
+    fn pages(
+        &self,
+        since: DateTime<Utc>,
+        take: impl FnMut(Vec<Recorded>) + Send,
+    ) -> impl Future<Output = Result<(), ReadError>> + Send;
+
+    /// When its first event was written, if there is one.
+    fn began(&self) -> impl Future<Output = Result<Option<DateTime<Utc>>, ReadError>> + Send;
+}
+
+/// The track of a person.
+struct TrackOf<'l> {
+    log: &'l EventLog,
+    stream: StreamId,
+}
+
+impl Track for TrackOf<'_> {
+    async fn pages(
+        &self,
+        since: DateTime<Utc>,
+        take: impl FnMut(Vec<Recorded>) + Send,
+    ) -> Result<(), ReadError> {
+        self.log.pages_since(&self.stream, since, take).await
+    }
+
+    async fn began(&self) -> Result<Option<DateTime<Utc>>, ReadError> {
+        let first = self.log.first(&self.stream).await?;
+        Ok(first.map(|first| first.time))
+    }
+}
+
+/// How far back a track is read: a little at first, then further and further.
+struct Back {
+    since: DateTime<Utc>,
+    further: TimeDelta,
+    began: Option<DateTime<Utc>>,
+}
+
+impl Back {
+    /// Far enough to know all that was made since `made`, unless that is long before it was sent: a
+    /// clock may have been reset, and that says nothing of earlier fixes.
+    fn new(made: DateTime<Utc>, sent: DateTime<Utc>) -> Self {
+        Self {
+            since: taken_since(made.max(sent - FURTHER_BACK)),
+            further: FURTHER_BACK,
+            began: None,
+        }
+    }
+
+    /// Whether everything made since this time is known.
+    fn includes(&self, made: DateTime<Utc>) -> bool {
+        taken_since(made) >= self.since
+    }
+
+    /// Goes further back; returns whether there is more to read.
+    async fn go_on(&mut self, track: &impl Track) -> Result<bool, ReadError> {
+        if self.began.is_none() {
+            self.began = track.began().await?;
+        }
+        let is_all = |began: DateTime<Utc>| self.since + CLOCKS_APART <= began;
+        if self.began.is_none_or(is_all) {
+            return Ok(false);
+        }
+        self.since -= self.further;
+        self.further = self.further * 2;
+        Ok(true)
+    }
+}
+
 /// Finds a person's newest fixes; `hidden` says whether the person was hiding at a time.
 pub(super) async fn newest(
     log: &EventLog,
     account: AccountId,
-    hidden: impl Fn(DateTime<Utc>) -> bool,
+    hidden: impl Fn(DateTime<Utc>) -> bool + Sync,
 ) -> Result<Option<Newest>, ReadError> {
     let stream = StreamId::of_track(account);
     let Some(last) = log.last(&stream).await? else {
         return Ok(None);
     };
-    let mut since = taken_since(fix(&last).map_or(last.time, |fix| fix.recorded_at.min(last.time)));
-    let mut further = FURTHER_BACK;
-    let mut began = None;
+    newest_until(&TrackOf { log, stream }, &last, hidden).await
+}
+
+/// The newest fixes of a track that ends with `last`.
+async fn newest_until(
+    track: &impl Track,
+    last: &Recorded,
+    hidden: impl Fn(DateTime<Utc>) -> bool + Sync,
+) -> Result<Option<Newest>, ReadError> {
+    let made = fix(last).map_or(last.time, |fix| fix.recorded_at);
+    let mut back = Back::new(made.min(last.time), last.time);
     loop {
-        let events = log.load_since(&stream, since).await?;
-        let fixes = events.iter().filter_map(fix).map(|fix| {
-            let hidden = hidden(fix.recorded_at);
-            Newest::of(Arc::new(fix.clone()), hidden)
-        });
-        let newest = fixes.reduce(|mut newest, fix| {
-            newest.take(fix);
-            newest
-        });
+        let mut newest: Option<Newest> = None;
+        let take = |page: Vec<Recorded>| {
+            for fix in page.into_iter().filter_map(into_fix) {
+                let hidden = hidden(fix.recorded_at);
+                let seen = Newest::of(Arc::new(fix), hidden);
+                match &mut newest {
+                    Some(newest) => newest.take(seen),
+                    None => newest = Some(seen),
+                }
+            }
+        };
+        track.pages(back.since, take).await?;
         let shown = newest.as_ref().and_then(|newest| newest.shown.as_ref());
-        if shown.is_some_and(|shown| taken_since(shown.recorded_at) >= since) {
+        // If no fix that others may see was made lately, the newest may be anywhere before.
+        if shown.is_some_and(|shown| back.includes(shown.recorded_at)) || !back.go_on(track).await?
+        {
             return Ok(newest);
         }
-        // No fix that others may see was made lately: the newest may be anywhere before.
-        if began.is_none() {
-            began = log.first(&stream).await?.map(|first| first.time);
-        }
-        if began.is_none_or(|began| since + CLOCKS_APART <= began) {
-            return Ok(newest);
-        }
-        since -= further;
-        further = further * 2;
     }
 }
 
@@ -91,15 +168,36 @@ pub(crate) async fn overtaken_by(
     recorded: &Recorded,
     updated: &Updated,
 ) -> Result<Option<DateTime<Utc>>, ReadError> {
-    let since = taken_since(updated.recorded_at.min(recorded.time));
-    let events = log
-        .load_since(&StreamId::of_track(updated.user_id), since)
-        .await?;
-    let before = events
-        .iter()
-        .filter(|event| event.sequence < recorded.sequence);
-    let newest = before.filter_map(fix).map(|fix| fix.recorded_at).max();
-    Ok(newest.filter(|newest| *newest >= updated.recorded_at))
+    let stream = StreamId::of_track(updated.user_id);
+    newest_time_before(&TrackOf { log, stream }, recorded, updated.recorded_at).await
+}
+
+async fn newest_time_before(
+    track: &impl Track,
+    recorded: &Recorded,
+    made: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, ReadError> {
+    let mut back = Back::new(made.min(recorded.time), recorded.time);
+    loop {
+        let mut newest: Option<DateTime<Utc>> = None;
+        let take = |page: Vec<Recorded>| {
+            let before = page.iter().filter(|one| one.sequence < recorded.sequence);
+            let times = before.filter_map(fix).map(|fix| fix.recorded_at);
+            newest = newest.max(times.max());
+        };
+        track.pages(back.since, take).await?;
+        let is_known = back.includes(made) || newest.is_some_and(|newest| back.includes(newest));
+        if is_known || !back.go_on(track).await? {
+            return Ok(newest.filter(|newest| *newest >= made));
+        }
+    }
+}
+
+fn into_fix(recorded: Recorded) -> Option<Updated> {
+    match recorded.event {
+        Event::LocationUpdated(updated) => Some(updated),
+        _ => None,
+    }
 }
 
 fn fix(recorded: &Recorded) -> Option<&Updated> {
@@ -110,42 +208,5 @@ fn fix(recorded: &Recorded) -> Option<&Updated> {
 }
 
 #[cfg(test)]
-mod tests {
-    use schemas::Sealed;
-
-    use super::*;
-
-    fn seen(second: i64, hidden: bool) -> Newest {
-        let fix = Updated {
-            user_id: AccountId(7),
-            recorded_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(second),
-            sealed: Sealed::from_ciphertext(String::new()),
-        };
-        Newest::of(Arc::new(fix), hidden)
-    }
-
-    fn seconds(newest: &Newest) -> (i64, Option<i64>) {
-        let second = |fix: &Arc<Updated>| fix.recorded_at.timestamp();
-        (second(&newest.own), newest.shown.as_ref().map(second))
-    }
-
-    #[test]
-    fn a_late_fix_changes_nothing() {
-        let mut newest = seen(5, false);
-        for at in [9, 7] {
-            newest.take(seen(at, false));
-        }
-        assert_eq!(seconds(&newest), (9, Some(9)));
-    }
-
-    #[test]
-    fn others_see_the_newest_from_outside_of_hiding() {
-        let mut newest = seen(4, true);
-        assert_eq!(seconds(&newest), (4, None));
-        newest.take(seen(5, false));
-        newest.take(seen(8, true));
-        assert_eq!(seconds(&newest), (8, Some(5)));
-        newest.take(seen(6, false));
-        assert_eq!(seconds(&newest), (8, Some(6)));
-    }
-}
+#[path = "newest_tests.rs"]
+mod tests;

@@ -34,12 +34,7 @@ impl Checkpoint for Partition {
         let mut first = 0_u64;
         let open = body.into_iter().map(|run| {
             first = first.checked_add(run.further)?;
-            let open = Open {
-                first,
-                known: through,
-                turn: Turn(run.turn),
-                phase: phase(run.wake_up)?,
-            };
+            let open = Open::noted(first, Turn(run.turn), phase(run.wake_up)?);
             Some((RunKey(run.key), open))
         });
         Some(Self {
@@ -113,12 +108,7 @@ mod tests {
                 ..Partition::default()
             };
             for (key, first, turn, phase) in runs {
-                let open = Open {
-                    first,
-                    known: folded_to,
-                    turn: Turn(turn),
-                    phase,
-                };
+                let open = Open::noted(first, Turn(turn), phase);
                 partition.open.insert(RunKey(key), open);
             }
             partition
@@ -127,12 +117,7 @@ mod tests {
 
     #[test]
     fn what_older_versions_stored_is_read() {
-        let open = |first, turn, phase| Open {
-            first,
-            known: 1_000,
-            turn: Turn(turn),
-            phase,
-        };
+        let open = |first, turn, phase| Open::noted(first, Turn(turn), phase);
         let until = DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
         let key = |nth| RunKey(0x0198_f3a2_0000_7000_8000_0000_0000_0000_u128 + nth);
         let expected = Partition {
@@ -152,12 +137,8 @@ mod tests {
     fn a_run_that_waits_takes_no_more_than_thirty_bytes() {
         let until = DateTime::from_timestamp_millis(1_800_000_000_000).unwrap();
         let open = (0..10_000_u64).map(|nth| {
-            let open = Open {
-                first: 1_000_000 + nth * 3_000,
-                known: 40_000_000,
-                turn: Turn(u32::MAX),
-                phase: Phase::Waiting(until),
-            };
+            let first = 1_000_000 + nth * 3_000;
+            let open = Open::noted(first, Turn(u32::MAX), Phase::Waiting(until));
             (RunKey(u128::MAX - u128::from(nth)), open)
         });
         let partition = Partition {

@@ -193,6 +193,33 @@ impl Draft {
         self.beside.clear();
     }
 
+    /// Takes the outcomes that were decided for attempts at some steps; not for those that were
+    /// begun with them. Nothing else of what was decided is of further use.
+    pub(super) fn take_outcomes(&mut self, of: impl Fn(&StepId) -> bool) -> Vec<Event> {
+        let events: Vec<Event> = self.events.drain(..).map(|new| new.event).collect();
+        let begun = events.iter().filter_map(|event| match event {
+            Event::RunStepStarted(begun) => Some((begun.step_id.clone(), begun.attempt)),
+            _ => None,
+        });
+        let begun: Vec<_> = begun.collect();
+        let is_kept = |event: &Event| {
+            outcome_of(event).is_some_and(|(step, attempt)| {
+                let is_new = |(id, number): &(StepId, u32)| id == step && *number == attempt;
+                of(step) && !begun.iter().any(is_new)
+            })
+        };
+        events.into_iter().filter(is_kept).collect()
+    }
+
+    /// Decides such outcomes again, where their attempts are still open.
+    pub(super) fn keep(&mut self, outcomes: Vec<Event>, now: DateTime<Utc>) {
+        for event in outcomes {
+            if outcome_of(&event).is_some_and(|(step, attempt)| self.is_open(step, attempt)) {
+                self.push(event, now);
+            }
+        }
+    }
+
     pub(super) fn started(&mut self, now: DateTime<Utc>) {
         let (run_id, workflow_id) = self.ids();
         self.push(
@@ -259,6 +286,21 @@ impl Draft {
         self.push(Event::RunStepSucceeded(event), now);
     }
 
+    /// Decides that a step has succeeded with what has come from outside; it has failed if that is
+    /// too much for the run.
+    pub(super) fn step_answered(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        outcome: (Way, Value),
+        now: DateTime<Utc>,
+    ) {
+        match self.run.room_for(&outcome.1) {
+            Ok(()) => self.step_succeeded(step, attempt, outcome, now),
+            Err(error) => self.step_failed(step, attempt, error.to_string(), None, now),
+        }
+    }
+
     pub(super) fn step_failed(
         &mut self,
         step: &StepId,
@@ -310,3 +352,15 @@ impl Draft {
         (self.run.id.clone(), self.run.workflow_id.clone())
     }
 }
+
+/// The attempt whose outcome an event is.
+fn outcome_of(event: &Event) -> Option<(&StepId, u32)> {
+    match event {
+        Event::RunStepSucceeded(ended) => Some((&ended.step_id, ended.attempt)),
+        Event::RunStepFailed(ended) => Some((&ended.step_id, ended.attempt)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

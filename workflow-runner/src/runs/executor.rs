@@ -13,13 +13,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::run::{Attempt, End, Next, State, Work, next};
 use domain::template::Scrub;
-use event_log::AppendError;
+use event_log::{AppendError, ReadError};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use schemas::StepId;
 use schemas::run::Way;
 use schemas::workflow::Action;
+use schemas::{Event, Recorded, StepId};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -86,7 +86,9 @@ impl<'j> Executor<'j> {
     /// Decides, appends, acts, and waits for the results; an outcome ends the job.
     pub(super) async fn round(&mut self) -> Result<Option<Outcome>, Stop> {
         self.work().await;
-        self.read_secrets().await?;
+        if let Err(stop) = self.read_secrets().await {
+            return self.go_on_without(stop).await;
+        }
         self.decide().await;
         if !self.draft.is_empty() && !self.append().await? {
             return Ok(None);
@@ -160,6 +162,22 @@ impl<'j> Executor<'j> {
         Ok(())
     }
 
+    /// Nothing more can be decided: what has come from outside is appended, and what is under way
+    /// awaited. It would be asked for again otherwise.
+    async fn go_on_without(&mut self, stop: Stop) -> Result<Option<Outcome>, Stop> {
+        while !self.draft.is_empty() {
+            self.append().await?;
+        }
+        if self.calls.is_empty() {
+            return Err(stop);
+        }
+        tokio::select! {
+            () = sleep(AGAIN) => {}
+            called = self.calls.next() => self.settle_all(called),
+        }
+        Ok(None)
+    }
+
     /// Decides as far as possible without an answer from outside.
     async fn decide(&mut self) {
         let program = Arc::clone(&self.program);
@@ -197,7 +215,12 @@ impl<'j> Executor<'j> {
     async fn begin(&mut self, attempt: &Attempt<'_>, now: DateTime<Utc>) {
         let (id, number) = (&attempt.step.id, attempt.number);
         let span = self.draft.span_of(attempt);
-        match self.prepare(attempt).within(&span).await {
+        let begun = self.prepare(attempt).within(&span).await;
+        let begun = begun.and_then(|begun| match self.draft.run.room_for(begun.input()) {
+            Ok(()) => Ok(begun),
+            Err(error) => Err(error.to_string()),
+        });
+        match begun {
             Ok(Begun::Done(mut done)) => {
                 self.draft.step_started(id, number, done.input.take(), now);
                 self.done(id, number, *done, now);
@@ -265,11 +288,16 @@ impl<'j> Executor<'j> {
                 Ok(true)
             }
             Err(AppendError::Conflict) => {
+                let outcomes = self.take_outcomes();
                 self.reloads += 1;
-                if self.reloads > RELOADS {
+                if self.reloads > RELOADS && outcomes.is_empty() {
                     return Err(Stop(Outcome::Again));
                 }
-                self.reload().await?;
+                let load = || log.load(&self.draft.stream);
+                let loaded = retry_while(load, ReadError::passes).await;
+                self.reloaded(loaded)?;
+                let now = self.now();
+                self.draft.keep(outcomes, now);
                 Ok(false)
             }
             Err(error) => {
@@ -281,12 +309,27 @@ impl<'j> Executor<'j> {
         }
     }
 
+    /// Takes what has come from outside out of what was decided: it stays true whatever others have
+    /// written to the run, and asking for it again would do it again.
+    fn take_outcomes(&mut self) -> Vec<Event> {
+        let steps = &self.program.graph.definition().steps;
+        self.draft.take_outcomes(|id| {
+            let step = steps.iter().find(|step| step.id == *id);
+            step.is_some_and(|step| {
+                matches!(step.action, Action::Http(_) | Action::WaitForEvent(_))
+            })
+        })
+    }
+
     /// Reads the run again after another writer changed it: what was decided is void.
     async fn reload(&mut self) -> Result<(), Stop> {
-        self.prepared.clear();
         let loaded = self.job.shared.log.load(&self.draft.stream).await;
-        let events = loaded.map_err(job::unread)?;
-        self.draft = job::draft(&events)?;
+        self.reloaded(loaded)
+    }
+
+    fn reloaded(&mut self, loaded: Result<Vec<Recorded>, ReadError>) -> Result<(), Stop> {
+        self.prepared.clear();
+        self.draft = job::draft(&loaded.map_err(job::unread)?)?;
         Ok(())
     }
 }

@@ -49,9 +49,19 @@ pub(super) struct Open {
     pub(super) first: u64,
     /// The last of its events known here.
     pub(super) known: u64,
+    pub(super) history: History,
     /// Its organization and origin.
     pub(super) turn: Turn,
     pub(super) phase: Phase,
+}
+
+/// How much of a run this process has had before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum History {
+    /// All its events: each came here, or a job that has begun since reads them.
+    Seen,
+    /// A checkpoint says when it was opened, but not which events it has had since.
+    Noted,
 }
 
 /// What an open run is waiting for.
@@ -87,6 +97,7 @@ impl Partition {
                 let open = Open {
                     first: sequence,
                     known: sequence,
+                    history: History::Seen,
                     turn: Turn::of(recorded),
                     phase: Phase::Ready,
                 };
@@ -118,6 +129,7 @@ impl Partition {
         let open = Open {
             first: sequence,
             known: sequence,
+            history: History::Seen,
             turn,
             phase: Phase::Ready,
         };
@@ -145,12 +157,12 @@ impl Partition {
     }
 
     /// Handles the end of a job whose run waits for `until`; unless others have written to the run
-    /// meanwhile.
+    /// meanwhile, or may have: a job that began before the partition was taken over does not say.
     pub(super) fn waits(&mut self, key: RunKey, until: DateTime<Utc>, known: u64) -> Change {
         let Some(open) = self.open.get_mut(&key) else {
             return Change::Nothing;
         };
-        if open.known > known {
+        if open.known > known || open.history == History::Noted {
             open.phase = Phase::Ready;
             return Change::Ready;
         }
@@ -161,9 +173,27 @@ impl Partition {
 }
 
 impl Open {
-    /// Whether no event is known after the one that opened it.
+    /// Of a run in a checkpoint: which events it has had since the first is found out when it is
+    /// carried on.
+    pub(super) fn noted(first: u64, turn: Turn, phase: Phase) -> Self {
+        Self {
+            first,
+            known: first,
+            history: History::Noted,
+            turn,
+            phase,
+        }
+    }
+
+    /// Whether it has no event after the one that opened it.
     pub(super) fn is_untouched(&self) -> bool {
-        self.known == self.first
+        self.known == self.first && self.history == History::Seen
+    }
+
+    /// A job has begun, and reads whatever is not known here.
+    pub(super) fn begin(&mut self) {
+        self.phase = Phase::UnderWay;
+        self.history = History::Seen;
     }
 
     fn moved(&mut self, event: &Event) -> Change {
@@ -181,3 +211,6 @@ impl Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::run::{End, NotARun};
+use domain::run::{End, NotARun, State};
 use event_log::{EventLog, ReadError};
 use schemas::{Event, Log, Recorded};
 use service::Clock;
@@ -125,16 +125,11 @@ impl Job {
         draft(&events.map_err(unread)?)
     }
 
-    /// Ends a run whose job failed, by the event that opened it.
+    /// Ends a run whose job failed.
     async fn give_up(&self, opening: &Recorded) -> Result<Draft, Stop> {
         let last = self.shared.log.last(&opening.stream).await;
         let last = last.map_err(unread)?.ok_or(Stop(Outcome::Again))?;
-        tracing::error!(run = opening.stream.id, "Giving up on a run");
-        let mut draft = Draft::opened_by(opening).map_err(|error| no_run(opening, error))?;
-        draft.sequence = last.sequence;
-        let reason = "the run met an internal error".to_owned();
-        draft.ended(End::Failed(reason), self.shared.clock.now());
-        Ok(draft)
+        given_up(opening, &last, self.shared.clock.now())
     }
 
     /// A call may only start while the run is certainly ours.
@@ -196,8 +191,85 @@ pub(super) fn draft(events: &[Recorded]) -> Result<Draft, Stop> {
     })
 }
 
+/// The end of a run whose job failed, by the event that opened it and its last. The job may have
+/// failed after it had ended the run.
+fn given_up(opening: &Recorded, last: &Recorded, now: DateTime<Utc>) -> Result<Draft, Stop> {
+    if State::Running.after(&last.event).is_end() {
+        let known = last.sequence;
+        return Err(Stop(Outcome::Ended { known }));
+    }
+    tracing::error!(run = opening.stream.id, "Giving up on a run");
+    let mut draft = Draft::opened_by(opening).map_err(|error| no_run(opening, error))?;
+    draft.sequence = last.sequence;
+    let reason = "the run met an internal error".to_owned();
+    draft.ended(End::Failed(reason), now);
+    Ok(draft)
+}
+
 fn no_run(first: &Recorded, error: NotARun) -> Stop {
     let run = first.stream.id.as_str();
     tracing::error!(run, %error, "Not a run");
     Stop(NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use event_log::Expected;
+    use schemas::workflow::Triggered;
+    use schemas::{AggregateType, Context, EventId, OrgId, StreamId, run};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn recorded(sequence: u64, event: Event) -> Recorded {
+        Recorded {
+            sequence,
+            stream: StreamId::new(&OrgId::from("o"), AggregateType::Run, "r"),
+            id: EventId(Uuid::from_u128(sequence.into())),
+            time: DateTime::UNIX_EPOCH,
+            event,
+            context: Context::default(),
+            receipt: None,
+        }
+    }
+
+    fn triggered() -> Recorded {
+        let triggered = Event::WorkflowTriggered(Triggered {
+            run_id: "r".into(),
+            workflow_id: "w".into(),
+            workflow_version: 1,
+            trigger_payload: serde_json::Map::new(),
+        });
+        recorded(3, triggered)
+    }
+
+    fn given_up_after(last: Event) -> Result<Draft, Outcome> {
+        let given_up = given_up(&triggered(), &recorded(9, last), DateTime::UNIX_EPOCH);
+        given_up.map_err(|Stop(outcome)| outcome)
+    }
+
+    #[test]
+    fn a_run_whose_job_failed_after_its_end_does_not_end_twice() {
+        let succeeded = Event::RunSucceeded(run::Succeeded {
+            run_id: "r".into(),
+            workflow_id: "w".into(),
+        });
+        let outcome = given_up_after(succeeded).err();
+        assert_eq!(outcome, Some(Outcome::Ended { known: 9 }));
+    }
+
+    #[test]
+    fn a_run_whose_job_failed_is_ended_after_its_last_event() {
+        let started = Event::RunStarted(run::Started {
+            run_id: "r".into(),
+            workflow_id: "w".into(),
+        });
+        let draft = given_up_after(started).ok().unwrap();
+        let commit = draft.commit();
+        let [write] = &commit.writes[..] else {
+            panic!("one aggregate");
+        };
+        assert!(matches!(write.expected, Expected::At(9)));
+        assert!(matches!(write.events[0].event, Event::RunFailed(_)));
+    }
 }

@@ -116,12 +116,7 @@ mod tests {
 
     fn add(partition: &mut Partition, key: u128, of: &OrgId) -> Turn {
         let turn = Turn::of_org(of);
-        let open = Open {
-            first: 1,
-            known: 1,
-            turn,
-            phase: Phase::Ready,
-        };
+        let open = Open::noted(1, turn, Phase::Ready);
         partition.open.insert(RunKey(key), open);
         turn
     }

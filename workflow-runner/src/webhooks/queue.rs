@@ -3,8 +3,8 @@
 //! A queue holds sequences, never bodies, and a bounded number of them. First attempts beyond its
 //! backlog stay in the log and are read from there once there is room
 //! ([`EndpointQueue::wants_refill`]). An endpoint that fails while it has many retries gets new
-//! events only as probes until it responds. So a dead endpoint costs a bounded amount of memory and
-//! a slow one delays no other.
+//! events only as probes until it responds, and one that responds now and then once it has twice as
+//! many. So a bad endpoint costs a bounded amount of memory and a slow one delays no other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LOW_BACKLOG: usize = 512;
 const ENOUGH_DUE: usize = 512;
 /// Maximum number of attempts whose outcome is not recorded yet, besides those being sent.
 const MAX_UNRECORDED: usize = 512;
-/// How often a failing endpoint with too many retries is probed with a new event.
+/// How often an endpoint with too many retries is probed with a new event.
 const PROBE: TimeDelta = TimeDelta::seconds(60);
 
 /// One endpoint's deliveries.
@@ -39,6 +39,8 @@ pub(super) struct EndpointQueue {
     behind: bool,
     missed: u64,
     refilling: bool,
+    /// Wanted events that came since the log is being read, if there was room for all of them.
+    meanwhile: Option<Vec<u64>>,
     /// Attempts that are not recorded yet, with the sequence of the previous one if there is one.
     under_way: BTreeMap<u64, Option<u64>>,
     retries: BTreeMap<u64, Retry>,
@@ -67,6 +69,7 @@ impl EndpointQueue {
             behind: false,
             missed: since,
             refilling: false,
+            meanwhile: None,
             under_way: BTreeMap::new(),
             retries: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -85,7 +88,7 @@ impl EndpointQueue {
         Self {
             unsure_through,
             behind: true,
-            missed: unsure_through.max(head).max(through),
+            missed: head.max(through),
             ..Self::new(bounds, through)
         }
     }
@@ -119,7 +122,7 @@ impl EndpointQueue {
     ) -> Option<RequestCursor> {
         self.requests.open()?;
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        let has_room = self.retries.len() < self.most_retries(crowded);
+        let has_room = self.retries.len() < self.bounds.retries(crowded);
         if has_room && due.take(ENOUGH_DUE).count() < ENOUGH_DUE {
             self.requests.begin()
         } else {
@@ -130,17 +133,28 @@ impl EndpointQueue {
     /// Takes a wanted event that the log has just delivered. Returns whether the queue holds it
     /// now; otherwise it is read from the log later.
     pub(super) fn offer(&mut self, sequence: u64) -> bool {
-        if sequence <= self.queued_through {
+        if sequence <= self.queued_through || (self.behind && sequence <= self.missed) {
             return false;
         }
-        if self.behind || self.backlog.len() >= MAX_BACKLOG {
-            self.behind = true;
-            self.missed = sequence;
-            return false;
+        // What another process may have tried is looked up when it is read from the log.
+        let may_hold = sequence > self.unsure_through && self.held() < MAX_BACKLOG;
+        if may_hold && !self.behind {
+            self.backlog.push_back(sequence);
+            self.queued_through = sequence;
+            return true;
         }
-        self.backlog.push_back(sequence);
-        self.queued_through = sequence;
-        true
+        self.behind = true;
+        self.missed = sequence;
+        let mut meanwhile = self.meanwhile.take().filter(|_| may_hold);
+        if let Some(held) = &mut meanwhile {
+            held.push(sequence);
+        }
+        self.meanwhile = meanwhile;
+        self.meanwhile.is_some()
+    }
+
+    fn held(&self) -> usize {
+        self.backlog.len() + self.meanwhile.as_ref().map_or(0, Vec::len)
     }
 
     /// The gap to read from the log, if the queue has room for more of what it left there.
@@ -149,15 +163,18 @@ impl EndpointQueue {
             return None;
         }
         self.refilling = true;
+        self.meanwhile = Some(Vec::new());
         Some(Gap {
             after: self.queued_through,
             unsure_through: self.unsure_through,
         })
     }
 
-    /// Takes wanted events that were read from the log.
+    /// Takes wanted events that were read from the log. Those that came since then follow them: the
+    /// log was read up to where they begin.
     pub(super) fn refill(&mut self, found: &Refill) {
         self.refilling = false;
+        let meanwhile = self.meanwhile.take();
         self.backlog.extend(&found.untried);
         for (sequence, retry) in &found.waiting {
             self.remember(*sequence, *retry);
@@ -165,7 +182,11 @@ impl EndpointQueue {
         let mut through = found.through;
         if found.complete {
             // The log had nothing else, and it was not behind what was known before.
-            through = through.max(found.head_before).max(self.unsure_through);
+            through = through.max(found.head_before);
+            for sequence in meanwhile.into_iter().flatten() {
+                self.backlog.push_back(sequence);
+                through = through.max(sequence);
+            }
         }
         self.queued_through = self.queued_through.max(through);
         self.behind = self.queued_through < self.missed;
@@ -174,6 +195,7 @@ impl EndpointQueue {
     /// The log could not be read; it is queried again later.
     pub(super) fn refill_failed(&mut self) {
         self.refilling = false;
+        self.meanwhile = None;
     }
 
     /// Whether [`Self::next`] would return an attempt now.
@@ -217,16 +239,14 @@ impl EndpointQueue {
         Some(work)
     }
 
+    /// Whether new events are only sent as probes.
     fn is_held(&self, crowded: bool) -> bool {
-        self.failing_since.is_some() && self.retries.len() >= self.most_retries(crowded)
-    }
-
-    fn most_retries(&self, crowded: bool) -> usize {
-        if crowded {
-            self.bounds.pending.div_ceil(100)
+        let most = if self.failing_since.is_some() {
+            self.bounds.retries(crowded)
         } else {
-            self.bounds.pending
-        }
+            self.bounds.retries_of_any(crowded)
+        };
+        self.retries.len() >= most
     }
 
     fn take_retry(&mut self, due: DateTime<Utc>, sequence: u64) -> Option<Work> {
@@ -254,6 +274,8 @@ impl EndpointQueue {
         match answer {
             Verdict::Well => {
                 self.failing_since = None;
+                // Each success allows one more, so that an endpoint that recovers need not wait.
+                self.next_probe = DateTime::UNIX_EPOCH;
                 self.limit = (self.limit + 1).min(self.bounds.concurrency.max(1));
             }
             Verdict::Badly => _ = self.failing_since.get_or_insert(now),
@@ -332,6 +354,7 @@ impl EndpointQueue {
     /// Forgets earlier failures, after the endpoint was changed.
     pub(super) fn forgive(&mut self) {
         self.failing_since = None;
+        self.next_probe = DateTime::UNIX_EPOCH;
         self.limit = self.bounds.concurrency.max(1);
     }
 

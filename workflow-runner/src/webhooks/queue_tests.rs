@@ -125,16 +125,45 @@ fn a_long_backlog_stays_in_the_log_and_comes_back_from_there() {
     let mut done = drain(&mut queue, LOW_BACKLOG - 1);
     assert_eq!(queue.wants_refill(), Some(gap(held, 0)));
     assert_eq!(queue.wants_refill(), None, "one refill at a time");
-    queue.offer(many + 1);
     queue.refill(&refill(held + 1..=many, many));
-    done.extend(drain(&mut queue, 0));
-    let gap_left = Some(gap(many, 0));
-    assert_eq!(queue.wants_refill(), gap_left, "one more came meanwhile");
-    queue.refill(&refill([many + 1], many + 1));
     assert_eq!(queue.wants_refill(), None);
-    queue.offer(many + 2);
+    queue.offer(many + 1);
     done.extend(drain(&mut queue, 0));
-    assert_eq!(done, (1..=many + 2).collect::<Vec<_>>());
+    assert_eq!(done, (1..=many + 1).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_comes_while_the_log_is_read_is_sent_as_it_was_wanted_then() {
+    let mut queue = EndpointQueue::resume(BOUNDS, 10, 0, 20);
+    assert_eq!(queue.wants_refill(), Some(gap(10, 0)));
+    // The first of a type that the endpoint has just added, and that the reader knows nothing of.
+    for sequence in [21, 21, 23] {
+        queue.offer(sequence);
+    }
+    queue.refill(&refill([15], 20));
+    assert_eq!(queue.wants_refill(), None);
+    assert!(queue.offer(24) && !queue.offer(23));
+    assert_eq!(take_all(&mut queue, at(0)), [15, 21, 23, 24]);
+}
+
+#[test]
+fn what_comes_while_the_log_is_read_comes_back_from_there_if_there_is_no_room() {
+    let mut queue = EndpointQueue::resume(BOUNDS, 0, 0, 10);
+    queue.wants_refill();
+    let last = 11 + MAX_BACKLOG as u64;
+    let kept = (11..=last).filter(|sequence| queue.offer(*sequence));
+    assert_eq!(kept.count(), MAX_BACKLOG);
+    assert!(!queue.offer(last + 1), "a gap would follow");
+    queue.refill(&refill([5], 10));
+    assert_eq!(queue.wants_refill(), Some(gap(10, 0)));
+    queue.refill_failed();
+    assert_eq!(queue.wants_refill(), Some(gap(10, 0)));
+    queue.offer(last + 2);
+    let mut some = refill(11..=20, 20);
+    some.complete = false;
+    queue.refill(&some);
+    assert_eq!(queue.wants_refill(), Some(gap(20, 0)));
+    assert_eq!(drain(&mut queue, 0).last(), Some(&20));
 }
 
 #[test]
@@ -149,6 +178,25 @@ fn a_lane_that_was_taken_over_starts_in_the_log_and_asks_what_was_done() {
     queue.refill(&found);
     assert_eq!(take_all(&mut queue, at(1)), [15, 12, 21]);
     assert!(queue.offer(22), "it is no longer behind");
+}
+
+#[test]
+fn what_another_process_may_have_tried_is_read_from_the_log_whenever_it_comes() {
+    let mut queue = EndpointQueue::resume(BOUNDS, 10, 20, 15);
+    queue.wants_refill();
+    assert!(!queue.offer(17), "nobody has looked it up");
+    queue.refill(&refill([], 15));
+    assert_eq!(queue.wants_refill(), Some(gap(15, 20)));
+    queue.refill(&refill([], 17));
+    assert_eq!((queue.wants_refill(), queue.cursor()), (None, None));
+    assert!(!queue.offer(19));
+    assert_eq!(queue.wants_refill(), Some(gap(17, 20)));
+    assert!(!queue.offer(20));
+    queue.refill(&refill([19], 19));
+    assert_eq!(queue.wants_refill(), Some(gap(19, 20)));
+    queue.refill(&refill([20], 20));
+    assert!(queue.offer(21));
+    assert_eq!(take_all(&mut queue, at(0)), [19, 20, 21]);
 }
 
 #[test]
@@ -182,6 +230,34 @@ fn a_failing_endpoint_with_much_to_try_again_is_only_probed() {
     assert_eq!(take_all(&mut queue, at(60)), [2]);
     queue.answered(Verdict::Well, at(60));
     assert_eq!(take_all(&mut queue, at(60)), [3], "it answers again");
+}
+
+#[test]
+fn an_endpoint_that_answers_now_and_then_has_a_bounded_number_of_retries() {
+    let mut queue = lane_with(1..=4_000);
+    let (mut succeeds, mut made) = (false, 0);
+    while let Some(work) = queue.next(at(0), false) {
+        made += 1;
+        let (answer, again) = if succeeds {
+            (Verdict::Well, None)
+        } else {
+            (Verdict::Badly, Some(retry(9_999, made)))
+        };
+        succeeds = !succeeds;
+        finish(&mut queue, work.sequence, answer, again);
+    }
+    let most = BOUNDS.pending * 2;
+    assert!((most..=most + 1).contains(&queue.retrying()));
+    assert_eq!(queue.wake(false), Some(at(60)), "it is probed");
+    // It has recovered: each success lets one more go.
+    let made = usize::try_from(made).unwrap();
+    let mut rest = 0;
+    while let Some(work) = queue.next(at(60), false) {
+        finish(&mut queue, work.sequence, Verdict::Well, None);
+        rest += 1;
+    }
+    assert_eq!(made + rest, 4_000);
+    assert_eq!(take_all(&mut queue, at(9_999)).len(), BOUNDS.concurrency);
 }
 
 #[test]

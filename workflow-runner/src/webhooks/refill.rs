@@ -39,7 +39,8 @@ pub(super) struct Reader {
     pub(super) now: DateTime<Utc>,
 }
 
-/// Reads the wanted events after `gap.after`. `head_before` is how far the log is known.
+/// Reads the wanted events after `gap.after`, up to `head_before`: that is how far the log is
+/// known, and with it what the endpoint wants. Later events are offered to the queue as they come.
 pub(super) async fn read(
     reader: &Reader,
     endpoint: &Endpoint,
@@ -50,14 +51,18 @@ pub(super) async fn read(
     let (mut payloads, mut encoded) = (Vec::new(), 0);
     let mut refill = Refill::empty(gap.after, head_before);
     for _ in 0..PAGES {
+        if refill.complete || refill.untried.len() >= ENOUGH {
+            break;
+        }
         let page = reader
             .feed
             .page(log, &endpoint.org, refill.through, PAGE)
             .await?;
         reader.people.settle().await;
-        refill.through = page.through;
-        refill.complete = page.complete;
-        let is_wanted = |recorded: &&Recorded| is_wanted(reader, endpoint, recorded);
+        refill.reached(page.through, page.complete);
+        let is_wanted = |recorded: &&Recorded| {
+            recorded.sequence <= head_before && is_wanted(reader, endpoint, recorded)
+        };
         let wanted: Vec<&Recorded> = page.events().filter(is_wanted).collect();
         let standings = standings(log, endpoint, gap, &wanted).await?;
         for (recorded, standing) in wanted.into_iter().zip(standings) {
@@ -71,9 +76,6 @@ pub(super) async fn read(
                 encoded += payload.as_ref().map_or(0, |payload| payload.body.len());
                 payloads.extend(payload);
             }
-        }
-        if refill.complete || refill.untried.len() >= ENOUGH {
-            break;
         }
     }
     Ok((refill, payloads))
@@ -114,3 +116,7 @@ fn standing(last: Option<&Recorded>) -> Standing {
         Some(last) => attempt::pending(last).map_or(Standing::Ended, Standing::Waiting),
     }
 }
+
+#[cfg(test)]
+#[path = "refill_tests.rs"]
+mod tests;

@@ -35,7 +35,8 @@ pub struct WebhookSettings {
     )]
     pub total_concurrency: usize,
     /// Deliveries of one endpoint that may wait for a retry. A failing endpoint with this many gets
-    /// new events only as probes, and the rest once it answers again.
+    /// new events only as probes, and the rest once it answers again. One that answers now and then
+    /// may have twice as many.
     #[arg(
         id = "webhook_pending",
         long,

@@ -11,6 +11,27 @@ pub(super) struct Bounds {
     pub(super) pending: usize,
 }
 
+/// How many times as many retries as a failing endpoint may have are too many for any. An endpoint
+/// that recovers has fewer, and gets everything again.
+const FOR_ANY: usize = 2;
+
+impl Bounds {
+    /// How many deliveries of a failing endpoint may wait for a retry. `crowded`: all queues
+    /// together have too many.
+    pub(super) fn retries(self, crowded: bool) -> usize {
+        if crowded {
+            self.pending.div_ceil(100)
+        } else {
+            self.pending
+        }
+    }
+
+    /// How many may, although it responds now and then.
+    pub(super) fn retries_of_any(self, crowded: bool) -> usize {
+        FOR_ANY * self.retries(crowded).max(1)
+    }
+}
+
 /// What is known of a delivery before an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prior {
@@ -50,9 +71,10 @@ pub(super) struct Refill {
     pub(super) waiting: Vec<(u64, Retry)>,
     /// The sequence up to which this is complete.
     pub(super) through: u64,
-    /// Whether the log had nothing more for the organization.
+    /// Whether nothing more is wanted up to `head_before`.
     pub(super) complete: bool,
-    /// The position up to which the log was known before it was read.
+    /// The position up to which the log was known before it was read. What follows is not in here:
+    /// the endpoint may want other events from then on.
     pub(super) head_before: u64,
 }
 
@@ -63,9 +85,15 @@ impl Refill {
             untried: Vec::new(),
             waiting: Vec::new(),
             through: after,
-            complete: false,
+            complete: after >= head_before,
             head_before,
         }
+    }
+
+    /// Notes that a page was read, up to `through`; `is_last` if the log had nothing after it.
+    pub(super) fn reached(&mut self, through: u64, is_last: bool) {
+        self.complete = is_last || through >= self.head_before;
+        self.through = through.min(self.head_before);
     }
 }
 

@@ -8,7 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Binding, Owner, Position};
 use futures::poll;
 use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft, PlaceAdded};
-use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, SYSTEM_ORG, StreamId, TokenId};
+use schemas::{
+    AccountId, AggregateType, CircleId, Event, OrgId, SYSTEM_ORG, SosId, StreamId, TokenId,
+};
 use schemas::{account, location, presence, sos};
 use serde_json::json;
 use tokio::time::timeout;
@@ -194,10 +196,21 @@ impl World {
 
     /// A call for help, in the persons' part of the log.
     pub(crate) async fn sos(&self, person: &Person, audience: &[&Person]) -> Position {
+        let (org, id) = (OrgId::from(SYSTEM_ORG), SosId::from(Uuid::new_v4()));
+        self.sos_in(&org, &id, person, audience).await
+    }
+
+    /// A call for help, in this part of the log.
+    pub(crate) async fn sos_in(
+        &self,
+        org: &OrgId,
+        id: &SosId,
+        person: &Person,
+        audience: &[&Person],
+    ) -> Position {
         let personal = json!({"lat": 1.5, "lng": 2.5, "message": "help"});
-        let sos_id = schemas::SosId::from(Uuid::new_v4());
-        let org = OrgId::from(SYSTEM_ORG);
-        let stream = StreamId::new(&org, AggregateType::Sos, sos_id.as_str());
+        let stream = StreamId::new(org, AggregateType::Sos, id.as_str());
+        let sos_id = id.clone();
         let call = Binding::CallForHelp(person.id, sos_id.clone());
         let triggered = sos::Triggered {
             sos_id,

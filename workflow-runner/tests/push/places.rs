@@ -13,7 +13,7 @@ use workflow_runner::leases::{Group, Work};
 use workflow_runner::people::People;
 
 use crate::people::{Circle, Person, StreamOf};
-use crate::support::{World, eventually};
+use crate::support::{World, eventually, unused_prefix};
 
 const LEASE: Duration = Duration::from_secs(1);
 /// Degrees of latitude, about.
@@ -27,8 +27,12 @@ struct Process {
 
 impl Process {
     async fn start(world: &World) -> Self {
+        Self::with(world, LEASE).await
+    }
+
+    async fn with(world: &World, lease: Duration) -> Self {
         let (people, tail) = People::start(&world.log).await.unwrap();
-        let group = Group::join(&world.log, LEASE).await.unwrap();
+        let group = Group::join(&world.log, lease).await.unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
             people: people.clone(),
@@ -218,5 +222,31 @@ async fn a_position_from_before_somebody_left_and_came_back_shows_no_crossing() 
     let process = Process::start(&world).await;
     world.fix(&ben, 10.0, "in, and back").await;
     world.told(&place, &ben, &["entered", "entered"]).await;
+    process.stop().await;
+}
+
+/// Every crossing takes longer than the positions of others wait for it.
+#[tokio::test]
+async fn what_takes_long_to_record_is_set_aside_and_recorded_in_its_order() {
+    let prefix = unused_prefix();
+    let world = World::at(&prefix).await;
+    let far_away = World::far_away_at(&prefix, Duration::from_millis(120)).await;
+    let access = world.access().await;
+    let anna = world.person(&access, "Anna").await;
+    let ben = world.person(&access, "Ben").await;
+    let family = world.circle(&[&anna, &ben]).await;
+    let home = world.place(&family, &anna, 10.0).await;
+    let school = world.org_circle(&[&anna]).await;
+    let school = world.place(&school, &anna, 10.0).await;
+    let process = Process::with(&far_away, LEASE * 5).await;
+    for metres in [500.0, 20.0, 105.0, 400.0, 10.0] {
+        for person in [&anna, &ben] {
+            world.fix(person, 10.0 + metres * METRE, "on the way").await;
+        }
+    }
+    for (place, person) in [(&home, &anna), (&home, &ben), (&school, &anna)] {
+        let all = ["entered", "left", "entered"];
+        world.told(place, person, &all).await;
+    }
     process.stop().await;
 }

@@ -39,8 +39,13 @@ impl World {
 
     /// A log with this latency in each direction.
     pub(crate) async fn far_away(way: Duration) -> Self {
+        Self::far_away_at(&unused_prefix(), way).await
+    }
+
+    /// The same under this prefix.
+    pub(crate) async fn far_away_at(prefix: &str, way: Duration) -> Self {
         let far_away = local_servers::far_away(&nats_url(), way).unwrap();
-        Self::by(&far_away, &unused_prefix()).await
+        Self::by(&far_away, prefix).await
     }
 
     /// A log whose processes save a checkpoint of persons after this many events.
@@ -204,7 +209,7 @@ fn nats_url() -> String {
     env::var("NATS_URL").expect("NATS_URL names a server for tests")
 }
 
-fn unused_prefix() -> String {
+pub(crate) fn unused_prefix() -> String {
     format!("push{}", &Uuid::new_v4().simple().to_string()[..12])
 }
 

@@ -16,6 +16,7 @@ mod definitions;
 mod ending;
 mod events;
 mod faults;
+mod once;
 mod ownership;
 mod receiver;
 mod runner;

@@ -138,6 +138,30 @@ async fn bodies_are_kept_within_bounds() {
 }
 
 #[tokio::test]
+async fn a_run_that_would_hold_too_much_fails_and_says_so() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(200).text("x".repeat(250 * 1024)));
+    let calls = (0..20).map(|nth| http(&format!("call{nth}"), &receiver.url("/"), json!({})));
+    let steps: Vec<Value> = std::iter::once(trigger()).chain(calls).collect();
+    world.save("w", workflow(&steps)).await;
+    let _runner = world.runner().await;
+    let run = world.trigger("w", json!({})).await;
+    let Event::RunFailed(failed) = world.ended(&run).await else {
+        panic!("the run did not fail");
+    };
+    let expected = "step call16: the run would hold more than 4 MiB";
+    assert!(failed.error.starts_with(expected), "{}", failed.error);
+    let events = world.events(&run).await;
+    let bytes = events.iter().map(|recorded| match &recorded.event {
+        Event::RunStepStarted(begun) => begun.input.to_string().len(),
+        Event::RunStepSucceeded(done) => done.output.to_string().len(),
+        _ => 0,
+    });
+    assert!(bytes.sum::<usize>() <= domain::run::MAX_DATA);
+    assert_eq!(receiver.received().len(), 17, "it does not go on");
+}
+
+#[tokio::test]
 async fn private_addresses_are_not_called() {
     let (world, receiver) = (World::new().await, Receiver::start().await);
     let steps = [trigger(), http("call", &receiver.url("/"), json!({}))];

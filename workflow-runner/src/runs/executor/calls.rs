@@ -259,7 +259,7 @@ impl<'j> Executor<'j> {
                     Some(came) => (Way::Next, came),
                     None => (Way::OnTimeout, Value::Null),
                 };
-                self.draft.step_succeeded(&id, number, outcome, now);
+                self.draft.step_answered(&id, number, outcome, now);
             }
             Called::NotBegun { .. } | Called::Record { .. } | Called::Waited { .. } => {}
         }
@@ -276,7 +276,7 @@ impl<'j> Executor<'j> {
         match outcome {
             http::Outcome::Succeeded(output) => {
                 let outcome = (Way::Next, output);
-                self.draft.step_succeeded(id, number, outcome, now);
+                self.draft.step_answered(id, number, outcome, now);
             }
             http::Outcome::Failed {
                 error,

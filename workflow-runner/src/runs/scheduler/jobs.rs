@@ -93,7 +93,9 @@ impl Scheduler {
         let Some(guard) = self.shared.leases.guard(partition) else {
             return self.again(run);
         };
-        self.set_phase(run, Phase::UnderWay);
+        if let Some(open) = self.open_mut(run) {
+            open.begin();
+        }
         let ((ended, called_off), (news, told)) = (watch::channel(0), watch::channel(0));
         let job = Job {
             shared: Arc::clone(&self.shared),
@@ -160,9 +162,12 @@ impl Scheduler {
         self.partitions.get(partition)?.open.get(&key)
     }
 
-    pub(super) fn set_phase(&mut self, (partition, key): RunRef, phase: Phase) {
-        let partition = self.partitions.get_mut(partition);
-        if let Some(open) = partition.and_then(|partition| partition.open.get_mut(&key)) {
+    fn open_mut(&mut self, (partition, key): RunRef) -> Option<&mut Open> {
+        self.partitions.get_mut(partition)?.open.get_mut(&key)
+    }
+
+    pub(super) fn set_phase(&mut self, run: RunRef, phase: Phase) {
+        if let Some(open) = self.open_mut(run) {
             open.phase = phase;
         }
     }

@@ -256,19 +256,39 @@ async fn judge(call: &Call, response: Response, scrub: &Scrub, now: DateTime<Utc
     if accepts(&call.accept, status) {
         return Outcome::Succeeded(output(status, &headers, &body, scrub));
     }
-    let start: String = String::from_utf8_lossy(&body.bytes)
-        .chars()
-        .take(QUOTED)
-        .collect();
-    let error = if start.trim().is_empty() {
-        format!("HTTP {}", status.as_u16())
-    } else {
-        format!("HTTP {}: {}", status.as_u16(), scrub.text(start.trim()))
-    };
     Outcome::Failed {
-        error,
+        error: refusal(status, &body, scrub),
         again: can_pass(status),
         not_before: retry_after(&headers, now),
+    }
+}
+
+/// Describes a status that is not accepted, with the beginning of the body. It is cut only after
+/// secrets were removed: the beginning of one would not be recognised.
+fn refusal(status: StatusCode, body: &targets::Body, scrub: &Scrub) -> String {
+    let start: String = text_of(body, scrub).chars().take(QUOTED).collect();
+    match start.trim() {
+        "" => format!("HTTP {}", status.as_u16()),
+        start => format!("HTTP {}: {start}", status.as_u16()),
+    }
+}
+
+/// A body as text, without secrets.
+fn text_of(body: &targets::Body, scrub: &Scrub) -> String {
+    if body.truncated {
+        scrub.beginning(&String::from_utf8_lossy(whole_characters(&body.bytes)))
+    } else {
+        scrub.text(&String::from_utf8_lossy(&body.bytes))
+    }
+}
+
+/// The bytes without a character at their end that was cut off.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let is_beginning = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
+    let last = bytes.iter().rposition(is_beginning).unwrap_or(0);
+    match std::str::from_utf8(&bytes[last..]) {
+        Err(error) if error.error_len().is_none() => &bytes[..last],
+        _ => bytes,
     }
 }
 
@@ -302,11 +322,11 @@ fn output(status: StatusCode, headers: &HeaderMap, body: &targets::Body, scrub: 
         .then(|| serde_json::from_slice(&body.bytes).ok())
         .flatten();
     let read = match parsed {
-        Some(parsed) => parsed,
+        Some(parsed) => scrub.value(parsed),
         None if body.bytes.is_empty() => Value::Null,
-        None => Value::from(String::from_utf8_lossy(&body.bytes)),
+        None => Value::from(text_of(body, scrub)),
     };
-    let (kept, cut) = within_record(scrub.value(read));
+    let (kept, cut) = within_record(read);
     let mut output = json!({
         "status": status.as_u16(),
         "headers": scrub.value(Value::Object(headers_output(headers))),

@@ -6,13 +6,13 @@ mod notify;
 pub(super) mod record;
 mod trigger;
 
+pub(super) use domain::run::encoded_len;
 use domain::run::{Run, StepState};
 use domain::template::{Meter, Scope};
 use schemas::Event;
 use schemas::run::Way;
 use schemas::workflow::Action;
 use schemas::{RunId, StepId};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::program::{Program, Templates};
@@ -39,6 +39,16 @@ pub(super) enum Begun {
         /// The type of the event that it also waits for.
         event: Option<String>,
     },
+}
+
+impl Begun {
+    /// The input to record.
+    pub(super) fn input(&self) -> &Value {
+        match self {
+            Self::Done(done) => &done.input,
+            Self::Call { input, .. } | Self::Waits { input, .. } => input,
+        }
+    }
 }
 
 /// The work between a step's start and its outcome.
@@ -128,22 +138,4 @@ fn within_bounds(what: &str, value: &Value) -> Result<(), String> {
         return Err(format!("the {what} is larger than {kib} KiB"));
     }
     Ok(())
-}
-
-/// How many bytes a value takes as JSON.
-pub(super) fn encoded_len(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting cannot fail.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }

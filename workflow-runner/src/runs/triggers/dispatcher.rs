@@ -1,8 +1,8 @@
 //! Follows the log, and has the relevant events matched.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use event_log::{Batch, Follower};
 use indexmap::IndexMap;
@@ -13,11 +13,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::super::measure;
-use super::Error;
 use super::checkpoint::Note;
 use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
+use super::{Error, read_workflows};
 use crate::checkpoints::{Checkpoints, Saving};
 use crate::leases::{Leases, Owned, OwnedPartitions, Round, partition_of};
 use crate::runs::RunSettings;
@@ -38,7 +38,10 @@ pub(super) struct Dispatcher {
     /// Up to where events have been given to queues, by partition.
     partitions: OwnedPartitions<u64>,
     taking_over: JoinSet<(Round, Vec<Taken>)>,
+    /// Follows the log from the first partition on.
     tail: Option<Follower>,
+    /// Up to where saved workflows were read before there was a tail.
+    listed_to: u64,
     queues: OrgQueues,
     matching: JoinSet<(Turn, u64)>,
     timers: Timers,
@@ -48,8 +51,9 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
+    /// `listed_to` is up to where the matcher knows the workflows.
     pub(super) fn new(
-        matcher: Arc<Matcher>,
+        (matcher, listed_to): (Arc<Matcher>, u64),
         leases: Leases,
         checkpoints: Checkpoints<Note>,
         settings: RunSettings,
@@ -64,6 +68,7 @@ impl Dispatcher {
             partitions: OwnedPartitions::default(),
             taking_over: JoinSet::new(),
             tail: None,
+            listed_to,
             queues: OrgQueues::default(),
             matching: JoinSet::new(),
             timers: Timers::default(),
@@ -113,7 +118,7 @@ impl Dispatcher {
         self.queues.retain(|partition| owned.contains(&partition));
         let is_ours = |org: &OrgId| owned.contains(&partition_of(org.as_str()));
         self.timers.retain(is_ours);
-        self.write(|index| index.waits.retain(is_ours));
+        self.matcher.write(|index| index.waits.retain(is_ours));
         self.matcher.cause_counts().retain(is_ours);
         if !changed.gained.is_empty() {
             let (log, checkpoints) = (self.matcher.log.clone(), self.saving.checkpoints().clone());
@@ -136,6 +141,10 @@ impl Dispatcher {
         taken: Result<(Round, Vec<Taken>), JoinError>,
     ) -> Result<(), Error> {
         let (round, taken) = taken?;
+        if self.tail.is_none() {
+            // Nothing was followed so far, and the tail may begin after what was saved meanwhile.
+            self.listed_to = read_workflows(&self.matcher, self.listed_to).await?;
+        }
         let mut after = self.tail.as_ref().map(Follower::last_sequence);
         for (partition, note, waits) in taken {
             let through = note.through;
@@ -146,10 +155,11 @@ impl Dispatcher {
             after = Some(after.map_or(through, |after| after.min(through)));
             let is_of_it = |org: &OrgId| partition_of(org.as_str()) == partition;
             self.matcher.cause_counts().take_over(is_of_it, note.causes);
-            self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
+            self.matcher
+                .write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
             self.arm(partition);
         }
-        let after = after.unwrap_or_default();
+        let Some(after) = after else { return Ok(()) };
         if self
             .tail
             .as_ref()
@@ -171,11 +181,6 @@ impl Dispatcher {
         for (org, scheduled) in all {
             self.timers.arm(&org, &scheduled, now);
         }
-    }
-
-    fn write<T>(&self, write: impl FnOnce(&mut super::matcher::Index) -> T) -> T {
-        let index = &self.matcher.index;
-        write(&mut index.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn take_in(&mut self, batch: Batch) {
@@ -204,14 +209,12 @@ impl Dispatcher {
     /// Takes in what the events say of workflows and waits.
     fn learn(&mut self, events: &[Arc<Recorded>]) {
         let mut saved = Vec::new();
-        self.write(|index| {
+        self.matcher.write(|index| {
             for recorded in events {
-                if let Some(scheduled) = index.workflows.apply(recorded) {
-                    saved.push((recorded.stream.org.clone(), scheduled));
-                }
-                if self.is_ours(&recorded.stream.org) {
-                    index.waits.apply(recorded);
-                }
+                let org = &recorded.stream.org;
+                let folded_to = self.partitions.get(partition_of(org.as_str())).copied();
+                let scheduled = index.learn(recorded, folded_to);
+                saved.extend(scheduled.map(|scheduled| (org.clone(), scheduled)));
             }
         });
         let now = self.matcher.clock.now();
@@ -314,3 +317,6 @@ async fn next_batch(tail: &mut Option<Follower>) -> Result<Batch, event_log::Tai
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,8 +21,8 @@ use super::super::renderer::Renderer;
 use super::cause_counts::{BatchCounts, CauseCounts, MAX_HOPS, Verdict};
 use super::org_queues::Task;
 use super::shown::shown;
-use super::waits::{Wait, Waits};
-use super::workflows::{Listener, Workflows};
+use super::waits::Waits;
+use super::workflows::{Listener, Scheduled, Workflows};
 use crate::people::People;
 use crate::retry::retry_while;
 use notices::MatchNotices;
@@ -39,6 +39,23 @@ pub(super) const AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Index {
     pub(super) workflows: Workflows,
     pub(super) waits: Waits,
+}
+
+impl Index {
+    /// Takes in what an event says of workflows and waits; `folded_to` is up to where its partition
+    /// has been taken in, if it is served here. The events up to there may be delivered again for
+    /// other partitions: what they say of waits is long out of date. Returns a workflow that the
+    /// clock sets off, if that is what was saved.
+    pub(super) fn learn(
+        &mut self,
+        recorded: &Recorded,
+        folded_to: Option<u64>,
+    ) -> Option<Arc<Scheduled>> {
+        if folded_to.is_some_and(|folded_to| folded_to < recorded.sequence) {
+            self.waits.apply(recorded);
+        }
+        self.workflows.apply(recorded)
+    }
 }
 
 /// Matches events of any organization.
@@ -66,10 +83,12 @@ struct Decided {
     notices: Vec<Commit>,
 }
 
-/// The workflows and waits that an event concerns.
+/// Whom an event concerns.
 struct Concerned {
+    /// The workflows that listen to it.
     listeners: Vec<Arc<Listener>>,
-    waits: Vec<Arc<Wait>>,
+    /// Whether any step waits for it. There may be very many of them.
+    any_waits: bool,
 }
 
 impl Matcher {
@@ -77,33 +96,36 @@ impl Matcher {
         read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    pub(super) fn write<T>(&self, write: impl FnOnce(&mut Index) -> T) -> T {
+        write(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether any workflow listens to an event or any step waits for it.
     pub(super) fn concerns_anybody(&self, recorded: &Recorded) -> bool {
         let concerned = self.concerned(recorded);
-        !concerned.listeners.is_empty() || !concerned.waits.is_empty()
+        concerned.any_waits || !concerned.listeners.is_empty()
     }
 
     fn concerned(&self, recorded: &Recorded) -> Concerned {
-        let (org, sequence) = (&recorded.stream.org, recorded.sequence);
         if recorded.event.visibility() != Visibility::Public {
             return Concerned {
                 listeners: Vec::new(),
-                waits: Vec::new(),
+                any_waits: false,
             };
         }
+        let (org, sequence) = (&recorded.stream.org, recorded.sequence);
         let name = recorded.event.name();
-        let mut found = self.read(|index| Concerned {
-            listeners: index.workflows.listeners(org, &name, sequence),
-            waits: index.waits.waiting(org, &name, sequence),
-        });
-        found
-            .listeners
-            .retain(|listener| !is_own_life(recorded, &listener.workflow));
-        if let Event::WorkflowNotTriggered(_) = &recorded.event {
-            // Otherwise it would be a way around the bound that it reports.
-            found.listeners.clear();
-        }
-        found
+        // Otherwise a notice would be a way around the bound that it reports.
+        let sets_off = !matches!(recorded.event, Event::WorkflowNotTriggered(_));
+        self.read(|index| {
+            let listeners = index.workflows.listeners(org, &name, sequence);
+            let listeners =
+                listeners.filter(|listener| sets_off && !is_own_life(recorded, &listener.workflow));
+            Concerned {
+                listeners: listeners.cloned().collect(),
+                any_waits: index.waits.any_waits(org, &name, sequence),
+            }
+        })
     }
 
     /// Matches an organization's events in order; returns up to where, or 0 if they have to be
@@ -168,7 +190,7 @@ impl Matcher {
 
     async fn consider(&self, recorded: &Recorded, decided: &mut Decided) {
         let concerned = self.concerned(recorded);
-        if concerned.listeners.is_empty() && concerned.waits.is_empty() {
+        if concerned.listeners.is_empty() && !concerned.any_waits {
             return;
         }
         let org = &recorded.stream.org;
@@ -188,14 +210,26 @@ impl Matcher {
                 }
             }
         }
-        let mut settled = Vec::with_capacity(concerned.waits.len());
-        for wait in &concerned.waits {
-            settled.push(self.settle(org, wait, recorded, &data));
+        if concerned.any_waits {
+            self.settle_all(recorded, &data).await;
         }
-        stream::iter(settled)
-            .buffer_unordered(WAITS_AT_ONCE)
-            .collect::<()>()
-            .await;
+    }
+
+    /// Ends the waits that an event is for.
+    async fn settle_all(&self, recorded: &Recorded, data: &Arc<Value>) {
+        let (org, name) = (&recorded.stream.org, recorded.event.name());
+        let mut after = 0;
+        loop {
+            let between = (after, recorded.sequence);
+            let some = self.read(|index| index.waits.waiting(org, &name, between));
+            let Some(last) = some.last() else { return };
+            after = last.sequence;
+            stream::iter(some)
+                .map(|wait| self.settle(org, wait, recorded, data))
+                .buffer_unordered(WAITS_AT_ONCE)
+                .collect::<()>()
+                .await;
+        }
     }
 
     /// Whether a workflow wants to be set off by an event, or why that cannot be decided.

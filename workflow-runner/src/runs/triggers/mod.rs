@@ -44,7 +44,7 @@ use crate::leases::Leases;
 use crate::people::People;
 use dispatcher::Dispatcher;
 pub(super) use late::{Late, LookBack};
-use matcher::{Index, Matcher};
+use matcher::Matcher;
 
 const BATCH: usize = 1_000;
 
@@ -111,10 +111,9 @@ async fn watch(
         ..
     } = dependencies;
     let checkpoints = Checkpoints::open(&log, Kind::Triggers).await?;
-    let index = read_workflows(&log).await?;
     let matcher = Matcher {
         renderer,
-        index: RwLock::new(index),
+        index: RwLock::default(),
         cause_counts: Mutex::default(),
         match_notices: Mutex::default(),
         budget: settings.caused_runs,
@@ -123,7 +122,9 @@ async fn watch(
         people,
         clock,
     };
-    let dispatcher = Dispatcher::new(Arc::new(matcher), leases, checkpoints, settings, following);
+    let listed_to = read_workflows(&matcher, 0).await?;
+    let matcher = (Arc::new(matcher), listed_to);
+    let dispatcher = Dispatcher::new(matcher, leases, checkpoints, settings, following);
     Box::pin(dispatcher.run(shutdown)).await
 }
 
@@ -142,15 +143,18 @@ fn announce(readiness: &Readiness) -> Arc<AtomicBool> {
     following
 }
 
-/// Reads the current version of every workflow.
-async fn read_workflows(log: &EventLog) -> Result<Index, Error> {
-    let mut index = Index::default();
+/// Reads the workflows saved after a sequence in the log, up to its end; returns the sequence of the
+/// last one.
+async fn read_workflows(matcher: &Matcher, after: u64) -> Result<u64, Error> {
     let kinds = [AggregateType::Workflow];
-    let mut tail = log.tail(Log::Events, 0, &kinds).await?;
+    let mut tail = matcher.log.tail(Log::Events, after, &kinds).await?;
     while !tail.caught_up() {
-        for recorded in tail.next(BATCH).await?.readable("triggers") {
-            index.workflows.apply(recorded);
-        }
+        let batch = tail.next(BATCH).await?;
+        matcher.write(|index| {
+            for recorded in batch.readable("triggers") {
+                index.workflows.apply(recorded);
+            }
+        });
     }
-    Ok(index)
+    Ok(tail.last_sequence())
 }

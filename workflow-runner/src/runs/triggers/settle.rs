@@ -24,7 +24,7 @@ impl Matcher {
     pub(super) async fn settle(
         &self,
         org: &OrgId,
-        wait: &Wait,
+        wait: Arc<Wait>,
         recorded: &Recorded,
         data: &Arc<Value>,
     ) {
@@ -39,12 +39,12 @@ impl Matcher {
             if !draft.is_open(&wait.step, wait.attempt) {
                 return;
             }
-            if !self.is_for(&draft, wait, recorded, data).await {
+            if !self.is_for(&draft, &wait, recorded, data).await {
                 return;
             }
             let outcome = (Way::Next, came(recorded, data));
             let now = self.clock.now();
-            draft.step_succeeded(&wait.step, wait.attempt, outcome, now);
+            draft.step_answered(&wait.step, wait.attempt, outcome, now);
             match self.log.commit(draft.commit()).await {
                 Ok(_) => return,
                 Err(AppendError::Conflict) => {}

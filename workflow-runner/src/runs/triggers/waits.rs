@@ -1,10 +1,15 @@
 //! The steps that wait for an event, folded from the log: by organization and by the type they
-//! wait for, so that an event that nobody waits for costs nothing.
+//! wait for, so that an event that nobody waits for costs nothing. There may be very many, so they
+//! are taken some at a time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use schemas::{Event, OrgId, Recorded, RunId, StepId};
+
+/// Waits that are taken at a time.
+const AT_ONCE: usize = 256;
 
 /// A step that waits.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +34,8 @@ struct OfOrg {
 }
 
 impl Waits {
-    /// Takes in an event of a run; one that was taken in before changes nothing.
+    /// Takes in an event of a run; one that was taken in before changes nothing. An end that comes
+    /// again ends nothing that began after it.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
         let org = &recorded.stream.org;
         match &recorded.event {
@@ -44,29 +50,56 @@ impl Waits {
                 self.0.entry(org.clone()).or_default().add(wait);
             }
             Event::RunStepSucceeded(ended) => {
-                self.end(org, &ended.run_id, |wait| wait.step == ended.step_id);
+                self.end(recorded, &ended.run_id, Some(&ended.step_id));
             }
             Event::RunStepFailed(ended) => {
-                self.end(org, &ended.run_id, |wait| wait.step == ended.step_id);
+                self.end(recorded, &ended.run_id, Some(&ended.step_id));
             }
-            Event::RunSucceeded(ended) => self.end(org, &ended.run_id, |_| true),
-            Event::RunFailed(ended) => self.end(org, &ended.run_id, |_| true),
-            Event::RunCancelled(ended) => self.end(org, &ended.run_id, |_| true),
+            Event::RunSucceeded(ended) => self.end(recorded, &ended.run_id, None),
+            Event::RunFailed(ended) => self.end(recorded, &ended.run_id, None),
+            Event::RunCancelled(ended) => self.end(recorded, &ended.run_id, None),
             _ => {}
         }
     }
 
-    /// The waits that an event of this type may end, oldest first.
-    pub(super) fn waiting(&self, org: &OrgId, event_type: &str, sequence: u64) -> Vec<Arc<Wait>> {
-        let Some(of_org) = self.0.get(org) else {
+    /// Whether an event of this type may end any wait.
+    pub(super) fn any_waits(&self, org: &OrgId, event_type: &str, sequence: u64) -> bool {
+        let mut found = self.for_type(org, event_type);
+        found.any(|waits| waits.range(..sequence).next().is_some())
+    }
+
+    /// The waits that an event of this type may end, oldest first: the first of those that began
+    /// after `after`. The others follow in the next call, after the last of these.
+    pub(super) fn waiting(
+        &self,
+        org: &OrgId,
+        event_type: &str,
+        (after, sequence): (u64, u64),
+    ) -> Vec<Arc<Wait>> {
+        if after >= sequence {
             return Vec::new();
-        };
-        let found = patterns(event_type).filter_map(|pattern| of_org.by_event.get(&pattern));
-        let mut found: Vec<_> = found
-            .flat_map(|waits| waits.range(..sequence).map(|(_, wait)| Arc::clone(wait)))
-            .collect();
+        }
+        let between = (Bound::Excluded(after), Bound::Excluded(sequence));
+        let mut found = Vec::new();
+        for waits in self.for_type(org, event_type) {
+            let waits = waits.range(between).take(AT_ONCE);
+            found.extend(waits.map(|(_, wait)| Arc::clone(wait)));
+        }
         found.sort_unstable_by_key(|wait| wait.sequence);
+        found.truncate(AT_ONCE);
         found
+    }
+
+    /// The waits for each of the patterns that match a type.
+    fn for_type<'a>(
+        &'a self,
+        org: &OrgId,
+        event_type: &'a str,
+    ) -> impl Iterator<Item = &'a BTreeMap<u64, Arc<Wait>>> + use<'a> {
+        let of_org = self.0.get(org).into_iter();
+        of_org.flat_map(move |of_org| {
+            patterns(event_type).filter_map(move |pattern| of_org.by_event.get(&pattern))
+        })
     }
 
     /// Where the waits of each partition began, in order.
@@ -88,11 +121,15 @@ impl Waits {
         self.0.retain(|org, _| is_ours(org));
     }
 
-    fn end(&mut self, org: &OrgId, run: &RunId, ends: impl Fn(&Wait) -> bool) {
+    /// Ends the waits of a run that had begun by then; of one step, if one is named.
+    fn end(&mut self, by: &Recorded, run: &RunId, step: Option<&StepId>) {
+        let org = &by.stream.org;
         let Some(of_org) = self.0.get_mut(org) else {
             return;
         };
-        of_org.end(run, ends);
+        of_org.end(run, |wait| {
+            wait.sequence < by.sequence && step.is_none_or(|step| wait.step == *step)
+        });
         if of_org.by_run.is_empty() {
             self.0.remove(org);
         }
@@ -170,8 +207,30 @@ mod tests {
     }
 
     fn waiting(waits: &Waits, event_type: &str, sequence: u64) -> Vec<u64> {
-        let found = waits.waiting(&"o".into(), event_type, sequence);
-        found.iter().map(|wait| wait.sequence).collect()
+        let mut all = Vec::new();
+        loop {
+            let after = all.last().copied().unwrap_or(0);
+            let found = waits.waiting(&"o".into(), event_type, (after, sequence));
+            assert!(found.len() <= AT_ONCE);
+            if found.is_empty() {
+                break;
+            }
+            all.extend(found.iter().map(|wait| wait.sequence));
+        }
+        assert_eq!(
+            waits.any_waits(&"o".into(), event_type, sequence),
+            !all.is_empty()
+        );
+        all
+    }
+
+    fn failed(sequence: u64, run: &str) -> Recorded {
+        let failed = Event::RunFailed(run::Failed {
+            run_id: run.into(),
+            workflow_id: "w".into(),
+            error: "HTTP 500".to_owned(),
+        });
+        recorded(sequence, failed)
     }
 
     #[test]
@@ -190,6 +249,34 @@ mod tests {
         assert_eq!(waiting(&waits, "lead.created", 5), [1, 2, 3]);
         assert_eq!(waiting(&waits, "custom.a.b", 5), [2]);
         assert_eq!(waits.sequences(|_| 7)[&7], [1, 2, 3, 4, 9]);
+    }
+
+    #[test]
+    fn many_waits_are_taken_some_at_a_time_each_once_and_in_order() {
+        let mut waits = Waits::default();
+        for sequence in 1..=1_000 {
+            let pattern = ["*", "lead.*", "lead.created"][usize::try_from(sequence % 3).unwrap()];
+            waits.apply(&awaited(sequence, &format!("r{sequence}"), pattern));
+        }
+        let first = waits.waiting(&"o".into(), "lead.created", (0, 5_000));
+        assert_eq!(first.len(), AT_ONCE);
+        let all = waiting(&waits, "lead.created", 901);
+        assert_eq!(all, (1..=900).collect::<Vec<_>>());
+        assert!(waiting(&waits, "lead.created", 1).is_empty());
+    }
+
+    #[test]
+    fn an_end_that_is_delivered_again_leaves_the_waits_that_began_after_it() {
+        let mut waits = Waits::default();
+        waits.apply(&awaited(1, "r1", "lead.created"));
+        waits.apply(&failed(2, "r1"));
+        assert!(waits.0.is_empty());
+        // The run was retried and waits again.
+        waits.apply(&awaited(5, "r1", "lead.created"));
+        waits.apply(&failed(2, "r1"));
+        assert_eq!(waiting(&waits, "lead.created", 9), [5]);
+        waits.apply(&failed(7, "r1"));
+        assert!(waits.0.is_empty());
     }
 
     #[test]

@@ -94,19 +94,17 @@ impl Workflows {
     }
 
     /// The workflows that an event sets off, before their filters.
-    pub(super) fn listeners(
-        &self,
+    pub(super) fn listeners<'a>(
+        &'a self,
         org: &OrgId,
-        event_type: &str,
+        event_type: &'a str,
         sequence: u64,
-    ) -> Vec<Arc<Listener>> {
+    ) -> impl Iterator<Item = &'a Arc<Listener>> + use<'a> {
         let all = self.0.get(org).into_iter().flat_map(HashMap::values);
         let listeners = all.filter_map(|known| known.listener.as_ref());
         listeners
-            .filter(|listener| listener.since < sequence)
-            .filter(|listener| webhook::matches(&listener.event, event_type))
-            .cloned()
-            .collect()
+            .filter(move |listener| listener.since < sequence)
+            .filter(move |listener| webhook::matches(&listener.event, event_type))
     }
 
     /// A workflow, if the clock sets it off.
@@ -201,7 +199,7 @@ mod tests {
 
     fn versions(workflows: &Workflows, event_type: &str, sequence: u64) -> Vec<u32> {
         let found = workflows.listeners(&org(), event_type, sequence);
-        found.iter().map(|listener| listener.version).collect()
+        found.map(|listener| listener.version).collect()
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `/ws`, seen by a third-party client.
 
+mod calls;
 mod closing;
 mod flow;
 mod frames;

@@ -31,7 +31,7 @@ impl Server {
         socket
     }
 
-    async fn socket_of(&self, person: &Person) -> Socket {
+    pub(super) async fn socket_of(&self, person: &Person) -> Socket {
         let mut socket = Socket::connect(self.addr).await;
         socket.auth(&person.token).await;
         assert_eq!(socket.frame().await, json!({"type": "ready"}));
@@ -53,7 +53,7 @@ impl Socket {
     }
 
     /// The next event: its type, its person, and its data.
-    async fn event(&mut self) -> (String, u64, Value) {
+    pub(super) async fn event(&mut self) -> (String, u64, Value) {
         let frame = self.frame().await;
         assert_eq!(frame["type"], "event", "{frame}");
         let event = &frame["event"];

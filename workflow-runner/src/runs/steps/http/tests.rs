@@ -6,7 +6,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
 use super::super::{MAX_RECORDED, encoded_len};
-use super::{accepts, can_pass, encode, output, retry_after};
+use super::{QUOTED, accepts, can_pass, encode, output, refusal, retry_after};
 use crate::targets::Body;
 
 fn body(bytes: &[u8], truncated: bool) -> Body {
@@ -83,6 +83,46 @@ fn cookies_are_not_recorded() {
         output["headers"],
         json!({ "content-type": "text/plain", "x-many": "a, b" })
     );
+}
+
+#[test]
+fn a_secret_across_the_end_of_what_an_error_quotes_is_not_recorded_in_part() {
+    let scrub = Scrub::new(["s3cr3t"]);
+    for before in QUOTED - 6..=QUOTED {
+        let text = format!("{}s3cr3t", "x".repeat(before));
+        let error = refusal(
+            StatusCode::BAD_REQUEST,
+            &body(text.as_bytes(), false),
+            &scrub,
+        );
+        assert!(error.starts_with("HTTP 400: xxx"), "{error}");
+        assert!(!error.contains('s'), "{error}");
+    }
+    let error = refusal(StatusCode::NOT_FOUND, &body(b" \n", false), &scrub);
+    assert_eq!(error, "HTTP 404");
+}
+
+#[test]
+fn a_secret_across_the_end_of_what_is_kept_of_a_body_is_not_recorded_in_part() {
+    let scrub = Scrub::new(["s3cr\u{e9}t"]);
+    let kept = |bytes: &[u8], truncated| {
+        let body = body(bytes, truncated);
+        output(StatusCode::OK, &HeaderMap::new(), &body, &scrub)["body"].clone()
+    };
+    let whole = "a token: s3cr\u{e9}t".as_bytes();
+    let secret = "a token: ".len();
+    for length in secret..whole.len() {
+        assert_eq!(kept(&whole[..length], true), "a token: ", "{length}");
+    }
+    assert_eq!(kept(whole, true), "a token: ***");
+    assert_eq!(kept(whole, false), "a token: ***");
+    assert_eq!(kept(b"a token: s3c", false), "a token: s3c");
+    let refused = refusal(
+        StatusCode::BAD_REQUEST,
+        &body(&whole[..secret + 3], true),
+        &scrub,
+    );
+    assert_eq!(refused, "HTTP 400: a token:");
 }
 
 #[test]

@@ -1,0 +1,106 @@
+use super::*;
+
+fn org(name: &str) -> OrgId {
+    OrgId::from(name)
+}
+
+/// A position of a person in the partition of that number.
+fn one(name: &str, person: u16, sequence: u64) -> SetAside {
+    SetAside {
+        org: org(name),
+        account: AccountId(person.into()),
+        partition: person,
+        sequence,
+    }
+}
+
+/// Sets positions of organizations' persons aside.
+fn aside(positions: &[(&str, u16, u64)]) -> Aside {
+    let mut aside = Aside::default();
+    for (name, person, sequence) in positions {
+        aside.push(one(name, *person, *sequence));
+    }
+    aside
+}
+
+fn again(person: u16, positions: &[u64]) -> Again {
+    Again {
+        account: AccountId(person.into()),
+        partition: person,
+        positions: positions.to_vec(),
+    }
+}
+
+#[test]
+fn a_persons_positions_are_considered_again_in_their_order_until_none_waits() {
+    let mut aside = aside(&[("a", 1, 5), ("a", 2, 6), ("a", 1, 7)]);
+    assert_eq!(aside.of(AccountId(1)), BTreeSet::from([org("a")]));
+    let round = aside.next().unwrap();
+    assert_eq!(round.persons, [again(1, &[5, 7]), again(2, &[6])]);
+    assert_eq!(aside.next(), None, "one round of it at a time");
+    aside.push(one("a", 1, 9));
+    aside.ended(&org("a"), &[(AccountId(1), 5), (AccountId(2), 6)]);
+    assert!(aside.of(AccountId(2)).is_empty());
+    assert_eq!(aside.next().unwrap().persons, [again(1, &[7, 9])]);
+    aside.ended(&org("a"), &[(AccountId(1), 9)]);
+    assert_eq!(aside.next(), None);
+    assert!(aside.by_org.is_empty() && aside.orgs.is_empty());
+    assert_eq!((aside.positions, aside.bytes()), (0, 0));
+}
+
+#[test]
+fn organizations_and_their_persons_take_turns() {
+    let mut positions: Vec<(&str, u16, u64)> = (1..=100).map(|one| ("a", one, 1)).collect();
+    positions.extend([("b", 1, 2), ("c", 1, 3)]);
+    let mut aside = aside(&positions);
+    let mut firsts = Vec::new();
+    for _ in 0..6 {
+        let round = aside.next().unwrap();
+        aside.ended(&round.org, &[]);
+        firsts.push((round.org.into_string(), round.persons[0].account.0));
+    }
+    let all = [("a", 1), ("b", 1), ("c", 1), ("a", 65), ("b", 1), ("c", 1)];
+    assert_eq!(firsts, all.map(|(name, person)| (name.to_owned(), person)));
+    let round = aside.next().unwrap();
+    let persons: BTreeSet<u64> = round.persons.iter().map(|again| again.account.0).collect();
+    assert_eq!((round.persons.len(), persons.len()), (PERSONS, PERSONS));
+    assert!(persons.contains(&29) && !persons.contains(&1));
+}
+
+#[test]
+fn what_waits_is_remembered_by_partition_and_let_go_of_with_it() {
+    let mut aside = aside(&[("a", 1, 5), ("b", 1, 4), ("b", 2, 6)]);
+    assert_eq!(aside.firsts(), BTreeMap::from([(1, 4), (2, 6)]));
+    let round = aside.next().unwrap();
+    assert_eq!(round.org, org("a"));
+    aside.retain(|partition| partition == 2);
+    assert_eq!(aside.firsts(), BTreeMap::from([(2, 6)]));
+    assert!(aside.of(AccountId(1)).is_empty());
+    assert_eq!(aside.positions, 1);
+    // The person is ours again before the round has ended.
+    aside.push(one("a", 1, 8));
+    assert_eq!(aside.next().unwrap().org, org("b"));
+    assert_eq!(aside.next(), None);
+    aside.ended(&round.org, &[]);
+    assert_eq!(aside.next().unwrap().persons, [again(1, &[8])]);
+}
+
+#[test]
+fn what_is_set_aside_is_bounded() {
+    let mut aside = Aside::default();
+    for sequence in 0..MOST as u64 {
+        assert!(!aside.is_full());
+        let person = u16::try_from(sequence % 100).unwrap();
+        aside.push(one("a", person, sequence));
+    }
+    assert!(aside.is_full());
+    let round = aside.next().unwrap();
+    assert!(
+        round
+            .persons
+            .iter()
+            .all(|again| again.positions.len() == POSITIONS)
+    );
+    aside.ended(&round.org, &[(AccountId(0), 0)]);
+    assert!(!aside.is_full());
+}
