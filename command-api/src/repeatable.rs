@@ -90,6 +90,31 @@ impl Repeatable {
         }
     }
 
+    /// Whether it came with an `Idempotency-Key`.
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// An upload with this API key, whose body begins with what has this digest.
+    pub(crate) fn of_upload(&self, caller: &Caller, digest: &[u8]) -> Origin {
+        let receipt = |KeyAndPath { key, path }: &KeyAndPath| {
+            // No path contains a space, so no other command has the same receipt.
+            let path = format!("{path} lines");
+            self.keyring.receipt(&namespace(caller), key, &path, digest)
+        };
+        Origin {
+            receipt: self.key.as_ref().map(receipt),
+            ..self.origin.clone()
+        }
+    }
+
+    /// What names the key of an upload in the log; nobody can find the key from it.
+    pub(crate) fn name_of_key(&self, caller: &Caller) -> Option<String> {
+        let KeyAndPath { key, path } = self.key.as_ref()?;
+        let receipt = self.keyring.receipt(&namespace(caller), key, path, &[]);
+        Some(receipt.key)
+    }
+
     /// The receipt of one line, with the content `line`, of a request with many lines.
     pub(crate) fn line_receipt<'l>(
         &self,

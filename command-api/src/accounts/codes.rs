@@ -1,13 +1,14 @@
-//! One-time codes, in Postgres: each step is one statement on one row, so that any number of
-//! processes agree.
+//! One-time codes, in Postgres: each step is one statement on the row of a number, so that any
+//! number of processes agree. The receipt of a request for a code is written in the transaction of
+//! the code, so that a repeat finds either both or neither.
 
 use std::time::Duration;
 
 use domain::account::Phone;
 use event_log::Keyring;
 use schemas::Receipt;
-use sqlx::PgPool;
 use sqlx::postgres::types::PgInterval;
+use sqlx::{PgConnection, PgPool};
 
 use super::settings::AccountSettings;
 use crate::Random;
@@ -19,7 +20,7 @@ const SWEPT_AT_ONCE: i64 = 100;
 pub(super) enum Issue {
     /// The code has to be sent now.
     New(String),
-    /// It was already sent for the same request, and is valid for this much longer.
+    /// It was already sent for the same request, and is valid for this much longer, if at all.
     Repeat(Duration),
     /// The same `Idempotency-Key` was used with another request.
     OtherRequest,
@@ -51,75 +52,65 @@ impl Codes {
         }
     }
 
-    /// Creates a code for a number in place of the previous one, unless too many were created.
+    /// Creates a code for a number in place of the previous one, unless the request is a repeat or
+    /// too many were created. Its receipt is kept for the given time.
     pub(super) async fn issue(
         &self,
         settings: &AccountSettings,
         phone: &Phone,
-        receipt: Option<&Receipt>,
+        receipt: Option<(&Receipt, Duration)>,
     ) -> Result<Issue, sqlx::Error> {
         let name = self.name(phone);
-        if let Some(repeated) = self.repeated(receipt).await? {
-            return Ok(repeated);
+        let mut transaction = self.pool.begin().await?;
+        if let Some((receipt, lasts)) = receipt
+            && let Some(earlier) = claim(&mut transaction, settings, receipt, lasts).await?
+        {
+            transaction.rollback().await?;
+            return Ok(earlier);
         }
         let code = self.random.digits::<6>();
-        let issued = sqlx::query_scalar!(
-            r#"
-            INSERT INTO one_time_codes AS known
-                (phone, code, tries_left, expires_at, sends, ends_at, receipt_key, fingerprint)
-            VALUES ($1, $2, $3, now() + $4::interval, ARRAY[now()],
-                    now() + greatest($4::interval, $5::interval), $7, $8)
-            ON CONFLICT (phone) DO UPDATE
-            SET code = excluded.code,
-                tries_left = excluded.tries_left,
-                expires_at = excluded.expires_at,
-                sends = array_append(
-                    ARRAY(SELECT sent FROM unnest(known.sends) AS sent WHERE sent > now() - $5::interval),
-                    now()
-                ),
-                ends_at = excluded.ends_at,
-                receipt_key = excluded.receipt_key,
-                fingerprint = excluded.fingerprint
-            WHERE (SELECT count(*) FROM unnest(known.sends) AS sent
-                   WHERE sent > now() - $5::interval) < $6
-              -- The same request at the same time: the first one's code is on its way.
-              AND (known.receipt_key = $7 AND known.expires_at > now()) IS NOT TRUE
-            RETURNING 1 AS "issued!"
-            "#,
-            name,
-            self.hash(&name, &code),
-            settings.code_tries,
-            interval(settings.code_life),
-            interval(settings.code_sends_within),
-            i64::from(settings.code_sends),
-            receipt.map(|receipt| receipt.key.as_str()),
-            receipt.map(|receipt| receipt.fingerprint.as_str()),
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        if issued.is_none() {
-            if let Some(repeated) = self.repeated(receipt).await? {
-                return Ok(repeated);
-            }
+        let hash = self.hash(&name, &code);
+        if !replace(&mut transaction, settings, &name, &hash).await? {
+            // The key stays unused.
+            transaction.rollback().await?;
             return Ok(Issue::TooMany(self.until_next(settings, &name).await?));
         }
-        self.sweep().await?;
+        transaction.commit().await?;
+        if let Err(error) = self.sweep().await {
+            tracing::warn!(%error, "Codes that have ended could not be deleted");
+        }
         Ok(Issue::New(code))
     }
 
-    /// Withdraws a code that could not be sent.
-    pub(super) async fn withdraw(&self, phone: &Phone, code: &str) -> Result<(), sqlx::Error> {
+    /// Withdraws a code that could not be sent, and ends the receipt of its request, so that the
+    /// same request is tried again.
+    pub(super) async fn withdraw(
+        &self,
+        phone: &Phone,
+        code: &str,
+        receipt: Option<&Receipt>,
+    ) -> Result<(), sqlx::Error> {
         let name = self.name(phone);
+        let mut transaction = self.pool.begin().await?;
+        // In the order of `issue`, which locks the receipt first.
+        if let Some(receipt) = receipt {
+            sqlx::query!(
+                "DELETE FROM code_receipts WHERE receipt_key = $1 AND fingerprint = $2",
+                receipt.key,
+                receipt.fingerprint,
+            )
+            .execute(&mut *transaction)
+            .await?;
+        }
         sqlx::query!(
-            "UPDATE one_time_codes
-             SET tries_left = 0, sends = trim_array(sends, 1), receipt_key = NULL
+            "UPDATE one_time_codes SET tries_left = 0, sends = trim_array(sends, 1)
              WHERE phone = $1 AND code = $2 AND cardinality(sends) > 0",
             name,
             self.hash(&name, code),
         )
-        .execute(&self.pool)
+        .execute(&mut *transaction)
         .await?;
-        Ok(())
+        transaction.commit().await
     }
 
     /// Tries a code. A right one is used up if `of_use`; a wrong one counts.
@@ -159,31 +150,6 @@ impl Codes {
         })
     }
 
-    async fn repeated(&self, receipt: Option<&Receipt>) -> Result<Option<Issue>, sqlx::Error> {
-        let Some(receipt) = receipt else {
-            return Ok(None);
-        };
-        let found = sqlx::query!(
-            r#"
-            SELECT fingerprint = $2 AS "same!",
-                   extract(epoch FROM expires_at - now())::double precision AS "left!"
-            FROM one_time_codes
-            WHERE receipt_key = $1 AND expires_at > now()
-            "#,
-            receipt.key,
-            receipt.fingerprint,
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(found.map(|found| {
-            if found.same {
-                Issue::Repeat(Duration::try_from_secs_f64(found.left).unwrap_or_default())
-            } else {
-                Issue::OtherRequest
-            }
-        }))
-    }
-
     async fn until_next(
         &self,
         settings: &AccountSettings,
@@ -213,6 +179,15 @@ impl Codes {
         )
         .execute(&self.pool)
         .await?;
+        sqlx::query!(
+            "DELETE FROM code_receipts WHERE receipt_key IN (
+                 SELECT receipt_key FROM code_receipts WHERE ends_at <= now()
+                 LIMIT $1 FOR UPDATE SKIP LOCKED
+             )",
+            SWEPT_AT_ONCE,
+        )
+        .execute(&self.pool)
+        .await?;
         Ok(())
     }
 
@@ -227,6 +202,94 @@ impl Codes {
         let parts = &[name.as_bytes(), code.as_bytes()];
         self.keyring.keyed_hash("one-time code", parts)
     }
+}
+
+/// Claims a receipt's key for its request, unless an earlier one has it: then returns its outcome.
+/// The same at the same moment waits here until the first one has ended.
+async fn claim(
+    rows: &mut PgConnection,
+    settings: &AccountSettings,
+    receipt: &Receipt,
+    lasts: Duration,
+) -> Result<Option<Issue>, sqlx::Error> {
+    let claimed = sqlx::query_scalar!(
+        r#"
+        INSERT INTO code_receipts AS known (receipt_key, fingerprint, code_ends_at, ends_at)
+        VALUES ($1, $2, now() + $3::interval, now() + $4::interval)
+        ON CONFLICT (receipt_key) DO UPDATE
+        SET fingerprint = excluded.fingerprint,
+            code_ends_at = excluded.code_ends_at,
+            ends_at = excluded.ends_at
+        WHERE known.ends_at <= now()
+        RETURNING 1 AS "claimed!"
+        "#,
+        receipt.key,
+        receipt.fingerprint,
+        interval(settings.code_life),
+        interval(lasts),
+    )
+    .fetch_optional(&mut *rows)
+    .await?;
+    if claimed.is_some() {
+        return Ok(None);
+    }
+    // Its row is locked by now: nothing ends it in between.
+    let earlier = sqlx::query!(
+        r#"
+        SELECT fingerprint = $2 AS "same!",
+               extract(epoch FROM code_ends_at - clock_timestamp())::double precision AS "left!"
+        FROM code_receipts
+        WHERE receipt_key = $1
+        "#,
+        receipt.key,
+        receipt.fingerprint,
+    )
+    .fetch_one(rows)
+    .await?;
+    Ok(Some(if earlier.same {
+        Issue::Repeat(Duration::try_from_secs_f64(earlier.left).unwrap_or_default())
+    } else {
+        Issue::OtherRequest
+    }))
+}
+
+/// Replaces the code of a number; `false` if too many were created.
+async fn replace(
+    rows: &mut PgConnection,
+    settings: &AccountSettings,
+    name: &str,
+    hash: &str,
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query_scalar!(
+        r#"
+        INSERT INTO one_time_codes AS known (phone, code, tries_left, expires_at, sends, ends_at)
+        VALUES ($1, $2, $3, now() + $4::interval, ARRAY[now()],
+                now() + greatest($4::interval, $5::interval))
+        ON CONFLICT (phone) DO UPDATE
+        SET code = excluded.code,
+            tries_left = excluded.tries_left,
+            expires_at = excluded.expires_at,
+            sends = array_append(
+                ARRAY(SELECT sent FROM unnest(known.sends) AS sent WHERE sent > now() - $5::interval),
+                now()
+            ),
+            ends_at = excluded.ends_at,
+            -- Written by a process of an older version, for the previous code.
+            receipt_key = NULL
+        WHERE (SELECT count(*) FROM unnest(known.sends) AS sent
+               WHERE sent > now() - $5::interval) < $6
+        RETURNING 1 AS "replaced!"
+        "#,
+        name,
+        hash,
+        settings.code_tries,
+        interval(settings.code_life),
+        interval(settings.code_sends_within),
+        i64::from(settings.code_sends),
+    )
+    .fetch_optional(rows)
+    .await?;
+    Ok(replaced.is_some())
 }
 
 fn interval(duration: Duration) -> PgInterval {

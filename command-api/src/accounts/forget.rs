@@ -102,10 +102,13 @@ async fn give_back(
                 holder: id.to_string(),
                 writes: vec![given_back],
             },
-            None => Plan::Stands(Done {
-                answer: (),
-                position: commands.log().end(Log::Events).await?,
-            }),
+            None => Plan::Nothing {
+                done: Done {
+                    answer: (),
+                    position: commands.log().end(Log::Events).await?,
+                },
+                holder: id.to_string(),
+            },
         })
     };
     Ok(commands.execute_plan(plan).await?.position)
@@ -118,10 +121,13 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
         let account = Account::fold(&events).ok_or(CommandError::Refused(NoAccount))?;
         if !account.is_open() {
             let position = commands.log().position(Log::Events, account.last_sequence);
-            return Ok(Plan::Stands(Done {
-                answer: (),
-                position,
-            }));
+            return Ok(Plan::Nothing {
+                done: Done {
+                    answer: (),
+                    position,
+                },
+                holder: id.to_string(),
+            });
         }
         let forgotten = vec![Event::AccountForgotten(account::Forgotten {
             account_id: id,

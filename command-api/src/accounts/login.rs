@@ -16,8 +16,8 @@ use super::turns::Visitor;
 use crate::body::SmallBody;
 use crate::{App, Commands, LogError};
 
-/// Used if there is no account, so that looking it up takes as long.
-const NOBODY: AccountId = AccountId(0);
+/// Looked up if there is no account, so that it takes as long.
+pub(super) const NOBODY: AccountId = AccountId(0);
 
 pub(super) async fn sign_in(
     State(app): State<App>,

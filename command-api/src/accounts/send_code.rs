@@ -1,16 +1,15 @@
 //! `POST /auth/otp/send`: sends a one-time code to a phone number, whether an account holds it or
 //! not.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use access::Person;
+use access::AccountToken;
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::account::{CodeRequest, Phone};
+use schemas::{AccountId, Receipt};
 use serde_json::json;
 use service::HttpError;
 
@@ -18,27 +17,57 @@ use super::address::ClientAddress;
 use super::codes::Issue;
 use super::stored::Claim;
 use super::throttle::{Daily, refused, until_tomorrow, whole_seconds};
-use crate::App;
 use crate::body::SmallBody;
 use crate::repeatable::Repeatable;
+use crate::{App, Commands};
+
+/// A request for a code.
+struct Asked {
+    /// The account of the token that was sent, if one was.
+    account: Option<AccountId>,
+    phone: Phone,
+    receipt: Option<Receipt>,
+}
 
 pub(super) async fn send_code(
+    person: Option<AccountToken>,
     State(app): State<App>,
     address: ClientAddress,
-    Asking(person): Asking,
     repeatable: Repeatable,
     body: SmallBody,
 ) -> Result<Response, HttpError> {
     let CodeRequest { phone } = body.read(CodeRequest::parse)?;
     app.accounts.throttles().code(address.0).await?;
-    let receipt = repeatable.by_client(address.0, &body).receipt;
-    let (settings, codes) = (&app.accounts.settings(), &app.accounts.codes());
-    match codes.issue(settings, &phone, receipt.as_ref()).await? {
+    let origin = match &person {
+        Some(person) => repeatable.by_person(person, &body),
+        None => repeatable.by_client(address.0, &body),
+    };
+    let asked = Asked {
+        account: person.map(|person| person.account_id),
+        phone,
+        receipt: origin.receipt,
+    };
+    // Even if no client waits for the response any more: a repeat sends nothing, so the code has to
+    // be sent or withdrawn.
+    tokio::spawn(issue(app, asked))
+        .await
+        .map_err(HttpError::internal)?
+}
+
+async fn issue(app: App, asked: Asked) -> Result<Response, HttpError> {
+    let (settings, codes) = (app.accounts.settings(), app.accounts.codes());
+    let lasts = receipts_last(&app.commands);
+    let receipt = asked.receipt.as_ref().map(|receipt| (receipt, lasts));
+    match codes.issue(settings, &asked.phone, receipt).await? {
         Issue::New(code) => {
-            send_if_left(&app, person.as_ref(), &phone, &code).await?;
-            Ok(sent(settings.code_life))
+            let sending = send_if_left(&app, &asked, &code).await;
+            if sending.is_err() {
+                withdraw(&app, &asked, &code).await;
+            }
+            sending.map(|()| sent(whole_seconds(settings.code_life)))
         }
-        Issue::Repeat(left) => Ok(sent(left)),
+        Issue::Repeat(left) if left.is_zero() => Ok(sent(0)),
+        Issue::Repeat(left) => Ok(sent(whole_seconds(left))),
         Issue::OtherRequest => Err(HttpError::conflict(
             "this Idempotency-Key was already used with another request; use a new key",
         )),
@@ -49,51 +78,37 @@ pub(super) async fn send_code(
     }
 }
 
+/// How long a receipt is kept that is written now.
+fn receipts_last(commands: &Commands) -> Duration {
+    let now = commands.now();
+    let lasts = now - commands.receipts_since(now);
+    lasts.to_std().unwrap_or_default()
+}
+
 /// Sends a code if one is left for the day. Each costs money, so their daily number is bounded, and
 /// half of them are kept for numbers that are held.
-async fn send_if_left(
-    app: &App,
-    person: Option<&Person>,
-    phone: &Phone,
-    code: &str,
-) -> Result<(), HttpError> {
+async fn send_if_left(app: &App, asked: &Asked, code: &str) -> Result<(), HttpError> {
     let (throttles, now) = (app.accounts.throttles(), app.commands.now());
-    let holder = Claim::of_phone(&app.commands, phone).await?.holder();
+    let holder = Claim::of_phone(&app.commands, &asked.phone).await?.holder();
     // A signed-in caller learns nothing of others' numbers: only their own count as held.
-    let is_held = match person {
-        Some(person) => holder == Some(person.account_id),
+    let is_held = match asked.account {
+        Some(account) => holder == Some(account),
         None => holder.is_some(),
     };
     match throttles.code_of_day(is_held, now).await {
-        Daily::Left => send(app, phone, code).await,
-        Daily::KeptForHolders if person.is_none() => {
+        Daily::Left => send(app, &asked.phone, code).await,
+        Daily::KeptForHolders if asked.account.is_none() => {
             // Not reported: the response would reveal which numbers are held.
             tracing::warn!("Daily limit of one-time codes reached for numbers without an account");
             Ok(())
         }
         Daily::KeptForHolders | Daily::UsedUp => {
-            withdraw(app, phone, code).await;
             let seconds = whole_seconds(until_tomorrow(now));
             let message =
                 "no more codes are sent today; sign in with your password, or try again tomorrow";
             Err(HttpError::unavailable(message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from(seconds)))
         }
-    }
-}
-
-/// The caller, if a valid token was sent. An invalid one is ignored: a code may be requested
-/// without any.
-pub(super) struct Asking(Option<Person>);
-
-impl FromRequestParts<App> for Asking {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let presented = parts.headers.get(header::AUTHORIZATION);
-        let presented = presented.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        let person = presented.and_then(|token| app.access.authenticate_person(token).ok());
-        Ok(Self(person))
     }
 }
 
@@ -107,18 +122,18 @@ async fn send(app: &App, phone: &Phone, code: &str) -> Result<(), HttpError> {
         metrics::counter!("waypost_codes_sent_total").increment(1);
         return Ok(());
     };
-    withdraw(app, phone, code).await;
     Err(HttpError::unavailable("the code could not be sent; try again later").with_cause(error))
 }
 
-async fn withdraw(app: &App, phone: &Phone, code: &str) {
-    if let Err(error) = app.accounts.codes().withdraw(phone, code).await {
+async fn withdraw(app: &App, asked: &Asked, code: &str) {
+    let codes = app.accounts.codes();
+    let receipt = asked.receipt.as_ref();
+    if let Err(error) = codes.withdraw(&asked.phone, code, receipt).await {
         tracing::warn!(%error, "A code that was not sent could not be withdrawn");
     }
 }
 
-fn sent(expires_in: Duration) -> Response {
-    let seconds = whole_seconds(expires_in);
-    let body = Json(json!({ "expires_in": seconds }));
+fn sent(expires_in: u64) -> Response {
+    let body = Json(json!({ "expires_in": expires_in }));
     (StatusCode::ACCEPTED, body).into_response()
 }

@@ -3,9 +3,7 @@
 
 use access::{AccountToken, Person};
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
-use axum::http::header::AUTHORIZATION;
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Phone, Verification};
 use event_log::{Binding, Expected, Position, Write};
@@ -15,6 +13,7 @@ use service::HttpError;
 
 use super::address::ClientAddress;
 use super::codes::Trial;
+use super::login::NOBODY;
 use super::repeats::{self, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{self, Claim, load};
@@ -50,23 +49,8 @@ impl crate::Refusal for Refusal {
     }
 }
 
-/// The holder of the token, if one was sent; an invalid token is 401.
-pub(super) struct Perhaps(Option<Person>);
-
-impl FromRequestParts<App> for Perhaps {
-    type Rejection = access::Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, access::Refusal> {
-        if !parts.headers.contains_key(AUTHORIZATION) {
-            return Ok(Self(None));
-        }
-        let AccountToken(person) = AccountToken::from_request_parts(parts, app).await?;
-        Ok(Self(Some(person)))
-    }
-}
-
 pub(super) async fn verify_code(
-    Perhaps(person): Perhaps,
+    person: Option<AccountToken>,
     State(app): State<App>,
     address: ClientAddress,
     repeatable: Repeatable,
@@ -93,7 +77,7 @@ pub(super) async fn verify_code(
             return Err(error.into());
         }
     }
-    let account = attempt(&app, &origin, person.as_ref(), &verification).await;
+    let account = attempt(&app, &origin, person.as_deref(), &verification).await;
     entered.settle(&account).await;
     let account = account?.ok_or_else(|| Refusal::Wrong.into_http())?;
     let attached = attach(&app.commands, &origin, account, phone).await?;
@@ -175,13 +159,10 @@ async fn signed_in(
 
 /// The account that a number signs in: the one that holds it. Having named it at registration gives
 /// no right to it, otherwise a number's new owner would get into an account that a stranger has
-/// opened.
+/// opened. The same steps are taken if nobody holds it.
 async fn whose(app: &App, phone: &Phone) -> Result<Option<Account>, LogError> {
     let held = Claim::of_phone(&app.commands, phone).await?;
-    match held.holder() {
-        Some(holder) => load(&app.commands, holder).await,
-        None => Ok(None),
-    }
+    load(&app.commands, held.holder().unwrap_or(NOBODY)).await
 }
 
 /// An account that holds a number now.

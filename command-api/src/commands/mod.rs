@@ -151,7 +151,11 @@ impl<T> Outcome<T> {
 /// The plan of a command.
 pub(crate) enum Plan<T> {
     /// Nothing: it is true already.
-    Stands(Done<T>),
+    Nothing {
+        done: Done<T>,
+        /// What a repeat needs to find the first answer.
+        holder: String,
+    },
     /// Writes, all or none.
     Write {
         answer: T,
@@ -231,7 +235,7 @@ impl Commands {
     {
         let attempt = || async {
             match plan().await? {
-                Plan::Stands(done) => Ok(Some(done)),
+                Plan::Nothing { done, .. } => Ok(Some(done)),
                 Plan::Write { answer, writes, .. } => {
                     let position = self.commit(writes).await?;
                     Ok(position.map(|position| Done { answer, position }))
@@ -272,7 +276,12 @@ impl Commands {
                 Earlier::Repeat(repeated) => return Ok(Some(Outcome::Repeat(repeated))),
             };
             let (answer, holder, mut writes) = match plan().await? {
-                Plan::Stands(done) => return Ok(Some(Outcome::First(done))),
+                Plan::Nothing { done, .. } if slot.is_none() => {
+                    return Ok(Some(Outcome::First(done)));
+                }
+                // The key is claimed all the same: its repeat must do nothing either, even if
+                // someone else has changed the aggregate meanwhile.
+                Plan::Nothing { done, holder } => (done.answer, holder, Vec::new()),
                 Plan::Write {
                     answer,
                     holder,
@@ -318,7 +327,10 @@ impl Commands {
         if events.is_empty() {
             let log = stream.aggregate.log();
             let position = self.log.position(log, last.unwrap_or_default());
-            return Plan::Stands(Done { answer, position });
+            return Plan::Nothing {
+                done: Done { answer, position },
+                holder: holder.to_owned(),
+            };
         }
         let expected = Expected::after(last);
         Plan::Write {

@@ -4,7 +4,7 @@ use access::{Operator, Staff, is_own_page};
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
-use service::HttpError;
+use service::{HttpError, RequestContext};
 
 use crate::App;
 
@@ -24,10 +24,27 @@ impl FromRequestParts<App> for OwnPage {
     }
 }
 
-/// A staff member, on one of our own pages.
+/// A staff member, on one of our own pages. The request counts against the same limit as those that
+/// the person sends to the key APIs from the organization's pages.
+///
+/// It is the first argument of its handler, so that a request which fails later is counted too.
 pub(super) struct OnPage(pub(super) Staff);
 
 impl FromRequestParts<App> for OnPage {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
+        let UncountedOnPage(staff) = UncountedOnPage::from_request_parts(parts, app).await?;
+        count(&staff, parts, app).await?;
+        Ok(Self(staff))
+    }
+}
+
+/// A staff member, on one of our own pages. The request is not counted: it answers a call for help,
+/// or ends the session.
+pub(super) struct UncountedOnPage(pub(super) Staff);
+
+impl FromRequestParts<App> for UncountedOnPage {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
@@ -36,7 +53,12 @@ impl FromRequestParts<App> for OnPage {
     }
 }
 
-/// An operator of the installation, on one of our own pages.
+async fn count(staff: &Staff, parts: &mut Parts, app: &App) -> Result<(), HttpError> {
+    let Ok(request) = RequestContext::from_request_parts(parts, app).await;
+    app.access.count_on_pages(staff, &request).await
+}
+
+/// An operator of the installation, on one of our own pages; counted as [`OnPage`].
 pub(super) struct OperatorOnPage(pub(super) Operator);
 
 impl FromRequestParts<App> for OperatorOnPage {
@@ -45,7 +67,9 @@ impl FromRequestParts<App> for OperatorOnPage {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
         OwnPage::from_request_parts(parts, app).await?;
         let operator = <Operator as FromRequestParts<App>>::from_request_parts(parts, app);
-        operator.await.map(Self)
+        let operator = operator.await?;
+        count(operator.staff(), parts, app).await?;
+        Ok(Self(operator))
     }
 }
 

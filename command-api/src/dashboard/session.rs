@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use domain::account::SignIn;
 use service::HttpError;
 
-use super::origin::{OnPage, OwnPage};
+use super::origin::{OwnPage, UncountedOnPage};
 use crate::accounts::{ClientAddress, NOT_KEPT, end_token, session_for};
 use crate::body::SmallBody;
 use crate::{App, Origin};
@@ -30,7 +30,7 @@ pub(super) async fn sign_in(
 }
 
 pub(super) async fn sign_out(
-    OnPage(staff): OnPage,
+    UncountedOnPage(staff): UncountedOnPage,
     State(app): State<App>,
     origin: Origin,
     headers: HeaderMap,

@@ -7,12 +7,12 @@ use domain::sos::Reply;
 use schemas::SosId;
 use service::HttpError;
 
-use super::origin::OnPage;
+use super::origin::UncountedOnPage;
 use crate::sos::answer_as_staff;
 use crate::{App, Origin};
 
 pub(super) async fn acknowledge_sos(
-    OnPage(staff): OnPage,
+    UncountedOnPage(staff): UncountedOnPage,
     State(app): State<App>,
     Path(id): Path<SosId>,
     origin: Origin,
@@ -21,7 +21,7 @@ pub(super) async fn acknowledge_sos(
 }
 
 pub(super) async fn resolve_sos(
-    OnPage(staff): OnPage,
+    UncountedOnPage(staff): UncountedOnPage,
     State(app): State<App>,
     Path(id): Path<SosId>,
     origin: Origin,

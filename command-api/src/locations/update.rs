@@ -38,7 +38,7 @@ pub(super) async fn update_location(
     caller: UncountedToken,
     State(app): State<App>,
     context: RequestContext,
-    repeatable: Repeatable,
+    repeatable: Result<Repeatable, HttpError>,
     request: HttpRequest,
 ) -> Result<Response, HttpError> {
     let body = AnyBody::from_request(request, &app).await;
@@ -51,7 +51,7 @@ pub(super) async fn update_location(
     }
     let (body, value) = (body?, value?);
     let request = Request::parse(value, app.commands.now()).map_err(Refusal::into_http)?;
-    let origin = repeatable.by_person(&caller, &body);
+    let origin = repeatable?.by_person(&caller, &body);
     let (accepted, position) = take(&app, caller.account_id, &request, &origin).await?;
     let answer = match (&request, accepted.first()) {
         (Request::One(_), Some(one)) => AcceptedBody::One(*one),

@@ -1,9 +1,12 @@
 //! An invited address, and what is stored of it.
 
+use std::collections::BTreeSet;
+
 use domain::account::Email;
 use event_log::Owner;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemas::claim::Claimed;
-use schemas::{AccountId, Event, OrgId, StreamId};
+use schemas::{AccountId, Event, OrgId, Recorded, StreamId};
 
 use crate::accounts::stored::{Claim, load, new_account_id};
 use crate::{Commands, LogError};
@@ -12,6 +15,8 @@ use crate::{Commands, LogError};
 pub(super) const CODE: &str = "organization invite";
 /// The kind of claim that records every invite of an address, so that all of it can be forgotten.
 const ADDRESS: &str = "invited address";
+/// Keys that are destroyed at the same time.
+const SIDE_BY_SIDE: usize = 16;
 
 /// The keyed hash of an address among an organization's invites.
 pub(super) fn email_hash(commands: &Commands, org: &OrgId, email: &Email) -> String {
@@ -57,10 +62,17 @@ pub(super) async fn let_go(commands: &Commands, account: AccountId) -> Result<()
     Ok(())
 }
 
-/// One of the invites that an address ever had.
-pub(super) struct Noted {
-    pub(super) org: OrgId,
-    pub(super) account: AccountId,
+/// Destroys the keys of several such accounts.
+pub(super) async fn let_go_all(
+    commands: &Commands,
+    accounts: impl IntoIterator<Item = AccountId>,
+) -> Result<(), LogError> {
+    let accounts = accounts.into_iter();
+    let destroyed = accounts.map(|account| let_go(commands, account));
+    stream::iter(destroyed)
+        .buffer_unordered(SIDE_BY_SIDE)
+        .try_collect()
+        .await
 }
 
 /// The stream that records the invites of an address.
@@ -74,18 +86,77 @@ pub(super) fn note(org: &OrgId, account: AccountId) -> Event {
     Event::ClaimClaimed(Claimed { holder })
 }
 
-/// Reads all invites that an address ever had.
-pub(super) async fn noted(commands: &Commands, email: &Email) -> Result<Vec<Noted>, LogError> {
-    let notes = commands.log().load(&notes(commands, email)).await?;
-    let read = |event: &Event| match event {
-        Event::ClaimClaimed(Claimed { holder }) => {
-            let (account, org) = holder.split_once(' ')?;
-            Some(Noted {
-                org: OrgId::from(org),
-                account: AccountId(account.parse().ok()?),
-            })
+/// All invites that an address ever had.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// How many there were.
+    pub(super) invites: usize,
+    /// The organizations that made them, each once: one may have invited the address any number of
+    /// times.
+    pub(super) orgs: BTreeSet<OrgId>,
+    /// The accounts that they were sealed for.
+    pub(super) accounts: BTreeSet<AccountId>,
+}
+
+impl Noted {
+    fn of(notes: &[Recorded]) -> Self {
+        let mut noted = Self::default();
+        for (account, org) in notes.iter().filter_map(|note| read(&note.event)) {
+            noted.invites += 1;
+            noted.orgs.insert(org);
+            noted.accounts.insert(account);
         }
-        _ => None,
+        noted
+    }
+}
+
+fn read(note: &Event) -> Option<(AccountId, OrgId)> {
+    let Event::ClaimClaimed(Claimed { holder }) = note else {
+        return None;
     };
-    Ok(notes.iter().filter_map(|note| read(&note.event)).collect())
+    let (account, org) = holder.split_once(' ')?;
+    Some((AccountId(account.parse().ok()?), OrgId::from(org)))
+}
+
+/// Reads all invites that an address ever had.
+pub(super) async fn noted(commands: &Commands, email: &Email) -> Result<Noted, LogError> {
+    let notes = commands.log().load(&notes(commands, email)).await?;
+    Ok(Noted::of(&notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use schemas::{AggregateType, Context, EventId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn recorded(event: Event) -> Recorded {
+        Recorded {
+            sequence: 1,
+            stream: StreamId::new(&OrgId::from("_"), AggregateType::Claim, "c"),
+            id: EventId(Uuid::nil()),
+            time: DateTime::UNIX_EPOCH,
+            event,
+            context: Context::default(),
+            receipt: None,
+        }
+    }
+
+    #[test]
+    fn an_organization_that_invited_an_address_many_times_is_looked_at_once() {
+        let (one, other) = (OrgId::from("o1"), OrgId::from("o2"));
+        let mut notes = vec![recorded(note(&one, AccountId(1))); 20_000];
+        notes.push(recorded(note(&other, AccountId(2))));
+        notes.push(recorded(Event::ClaimClaimed(Claimed {
+            holder: "nobody's".to_owned(),
+        })));
+        let expected = Noted {
+            invites: 20_001,
+            orgs: BTreeSet::from([one, other]),
+            accounts: BTreeSet::from([AccountId(1), AccountId(2)]),
+        };
+        assert_eq!(Noted::of(&notes), expected);
+    }
 }

@@ -1,17 +1,18 @@
 //! Forgets what is stored of persons in organizations.
 
 use domain::account::Email;
-use domain::organization::{self, Organization};
+use domain::organization::{self, Organization, Refusal};
 use schemas::{AccountId, AggregateType, Event, OrgId};
 
-use super::{address, load, stream, withdraw};
+use super::{address, stream};
 use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, LogError, Origin};
 
 /// Events of organizations read at a time.
 const PAGE: usize = 1_000;
 
-/// Removes a person from all organizations, even as the last owner.
+/// Removes a person from all organizations, even as the last owner, and with them the open invites
+/// that they made.
 pub(crate) async fn forget_person<R>(
     commands: &Commands,
     origin: &Origin,
@@ -20,11 +21,15 @@ pub(crate) async fn forget_person<R>(
     for org in find_organizations(commands, account).await? {
         let stream = stream(&org);
         let left = commands.execute(origin, &stream, Past::Whole, |past, _| {
-            let organization = Organization::fold(past);
-            let gone = organization.and_then(|known| organization::forget(&known, account));
-            Ok(Decision::new((), gone))
+            let Some(organization) = Organization::fold(past) else {
+                return Ok(Decision::new(Vec::new(), None));
+            };
+            let invites = organization.invites_by(account);
+            let sealed_for: Vec<_> = invites.map(|invite| invite.account_id).collect();
+            let gone = organization::forget(&organization, account);
+            Ok(Decision::new(sealed_for, gone))
         });
-        left.await?;
+        address::let_go_all(commands, left.await?.answer).await?;
     }
     Ok(())
 }
@@ -60,21 +65,31 @@ pub async fn forget_address(
     email: &Email,
 ) -> Result<usize, LogError> {
     let noted = address::noted(commands, email).await?;
-    for invite in &noted {
-        let past = load(commands, &invite.org).await?;
-        let hash = address::email_hash(commands, &invite.org, email);
-        let organization = Organization::fold(&past);
-        let open = organization
-            .as_ref()
-            .and_then(|known| known.invite_of(&hash));
-        if let Some(open) = open {
-            match withdraw(commands, origin, &invite.org, &open.id, None).await {
-                // Another process was faster.
-                Ok(_) | Err(CommandError::Refused(_) | CommandError::OtherRequest) => {}
-                Err(CommandError::Log(error)) => return Err(error),
-            }
-        }
-        address::let_go(commands, invite.account).await?;
+    for org in &noted.orgs {
+        withdraw_invite(commands, origin, org, email).await?;
     }
-    Ok(noted.len())
+    address::let_go_all(commands, noted.accounts).await?;
+    Ok(noted.invites)
+}
+
+/// Withdraws the open invite of an address to an organization, if there is one: at most one is open
+/// at a time.
+async fn withdraw_invite(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    email: &Email,
+) -> Result<(), LogError> {
+    let (stream, hash) = (stream(org), address::email_hash(commands, org, email));
+    let withdrawn = commands.execute(origin, &stream, Past::Whole, |past, _| {
+        let organization = Organization::fold(past).ok_or(Refusal::Nobody)?;
+        let open = organization.invite_of(&hash).ok_or(Refusal::Nobody)?;
+        let event = organization::withdraw(&organization, &open.id, None)?;
+        Ok(Decision::new((), Some(event)))
+    });
+    let withdrawn: Result<_, CommandError<Refusal>> = withdrawn.await;
+    match withdrawn {
+        Ok(_) | Err(CommandError::Refused(_) | CommandError::OtherRequest) => Ok(()),
+        Err(CommandError::Log(error)) => Err(error),
+    }
 }

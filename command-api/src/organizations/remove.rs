@@ -10,6 +10,7 @@ use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, LogError, Origin};
 
 /// Removes somebody on behalf of a staff member or of the operator (`None`), or lets them leave.
+/// The open invites that they made end too.
 pub async fn remove(
     commands: &Commands,
     origin: &Origin,
@@ -22,9 +23,16 @@ pub async fn remove(
     let removed = commands.execute(origin, &stream, Past::Whole, |past, _| {
         let organization = Organization::fold(past).ok_or(Refusal::Nobody)?;
         let event = organization::remove(&organization, account, by, &forgotten)?;
-        Ok(Decision::new((), Some(event)))
+        let ended = organization.invites_by(account);
+        let sealed_for: Vec<_> = ended.map(|invite| invite.account_id).collect();
+        Ok(Decision::new(sealed_for, Some(event)))
     });
-    removed.await
+    let Done { answer, position } = removed.await?;
+    address::let_go_all(commands, answer).await?;
+    Ok(Done {
+        answer: (),
+        position,
+    })
 }
 
 /// Returns the forgotten among the others of an organization, up to the first who is not forgotten.

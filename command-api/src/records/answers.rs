@@ -9,10 +9,10 @@ use bytes::Bytes;
 use domain::FieldError;
 use domain::record::{self, Change, Draft, Kind};
 use event_log::Position;
-use schemas::{Receipt, RecordId};
+use schemas::RecordId;
 use serde::Serialize;
 
-use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
+use super::batch::{self, LineReceipt, Newness, NotWritten, Target, Wanted, Written};
 use super::cells::Cells;
 use super::cutter::Line;
 use super::table::Table;
@@ -108,10 +108,12 @@ impl Sender {
         if self.failures.load(Ordering::Relaxed) >= GIVE_UP {
             return Written::nothing(wanted.len());
         }
+        let key = self.repeatable.name_of_key(&self.caller);
         let target = Target {
             org: &self.caller.org,
             kind: self.kind,
             origin: &self.repeatable.origin,
+            key: key.as_deref(),
         };
         let written = batch::write(&self.app.commands, target, &self.newness, wanted).await;
         match &written.trouble {
@@ -130,12 +132,13 @@ impl Sender {
             None => parse(self.kind, &text)?,
             Some((table, cells)) => table.draft(&text, cells)?,
         };
-        let receipt = &self.repeatable;
-        let receipt = receipt.line_receipt(&self.caller, line.number, || {
+        let (repeatable, line) = (&self.repeatable, line.number);
+        let receipt = repeatable.line_receipt(&self.caller, line, || {
             let line = text.trim_ascii();
             let table = self.table.as_ref();
             table.map_or(Cow::Borrowed(line), |table| table.meaning(line).into())
         });
+        let receipt = receipt.map(|receipt| LineReceipt { receipt, line });
         let id = draft.id().cloned();
         Ok(Wanted {
             is_new: id.is_none() && receipt.is_none(),
@@ -146,13 +149,13 @@ impl Sender {
     }
 
     /// A line that may be sent again gets the same id again.
-    fn new_id(&self, receipt: Option<&Receipt>) -> RecordId {
+    fn new_id(&self, own: Option<&LineReceipt>) -> RecordId {
         let commands = &self.app.commands;
-        RecordId::from(match receipt {
+        RecordId::from(match own {
             None => commands.random.id(),
-            Some(receipt) => {
+            Some(own) => {
                 let keyring = commands.log().keyring();
-                keyring.derived_uuid("record", &[receipt.key.as_bytes()])
+                keyring.derived_uuid("record", &[own.receipt.key.as_bytes()])
             }
         })
     }

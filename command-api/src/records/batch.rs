@@ -4,14 +4,16 @@
 //! The current state is not read if the records are likely to be new: if that is wrong, the append
 //! itself reports it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, Utc};
-use domain::record::{self, Change, Draft, Kind};
+use domain::record::{Draft, Kind};
 use event_log::{AppendError, Commit, Expected, Position, Write};
 use indexmap::IndexMap;
-use schemas::{NewEvent, OrgId, Receipt, RecordId, Recorded, StreamId};
+use schemas::{OrgId, Receipt, RecordId, Recorded, StreamId};
 
+use super::past::{Decided, Known, Outcome, Past};
+use super::unchanged::{self, Marks};
 use crate::commands::ATTEMPTS;
 use crate::{Commands, LogError, Origin};
 
@@ -21,6 +23,8 @@ pub(super) struct Target<'a> {
     pub(super) org: &'a OrgId,
     pub(super) kind: Kind,
     pub(super) origin: &'a Origin,
+    /// The name of the request's `Idempotency-Key`, if it came with one.
+    pub(super) key: Option<&'a str>,
 }
 
 /// One record to write.
@@ -29,9 +33,17 @@ pub(super) struct Wanted {
     pub(super) id: RecordId,
     pub(super) draft: Draft,
     /// The receipt of this line, if its request came with an `Idempotency-Key`.
-    pub(super) receipt: Option<Receipt>,
+    pub(super) receipt: Option<LineReceipt>,
     /// No record can have its id, which was just generated.
     pub(super) is_new: bool,
+}
+
+/// The receipt of a line.
+#[derive(Clone, Debug)]
+pub(super) struct LineReceipt {
+    pub(super) receipt: Receipt,
+    /// The line's number.
+    pub(super) line: u64,
 }
 
 impl Wanted {
@@ -70,7 +82,7 @@ pub(super) enum NotWritten {
 
 /// The outcome of each record, in the order given.
 pub(super) struct Written {
-    pub(super) outcomes: Vec<Result<Change, NotWritten>>,
+    pub(super) outcomes: Vec<Outcome>,
     /// The position at which reads see all of it.
     pub(super) position: Option<Position>,
     /// Why some are unconfirmed.
@@ -79,6 +91,16 @@ pub(super) struct Written {
 
 /// The indexes of the lines of each record.
 type Groups = IndexMap<RecordId, Vec<usize>>;
+
+/// A record's lines with the decision on them.
+struct Deciding {
+    id: RecordId,
+    places: Vec<usize>,
+    stream: StreamId,
+    /// The sequence of the record's last event.
+    last: Option<u64>,
+    decided: Decided,
+}
 
 /// Writes records as far as the log confirms them.
 pub(super) async fn write(
@@ -140,6 +162,32 @@ async fn read(
     Ok(lasts)
 }
 
+/// The numbers of the lines that may have changed nothing when they were written before: those of
+/// existing records whose last event is not theirs.
+fn maybe_unchanged(
+    target: Target<'_>,
+    wanted: &[Wanted],
+    open: &Groups,
+    lasts: &[Option<Recorded>],
+) -> BTreeSet<u64> {
+    let mut lines = BTreeSet::new();
+    if target.key.is_none() {
+        return lines;
+    }
+    for (places, last) in open.values().zip(lasts) {
+        let Some(last) = last else {
+            continue;
+        };
+        let last = last.receipt.as_ref().map(|receipt| &receipt.key);
+        let receipts = places
+            .iter()
+            .filter_map(|&place| wanted[place].receipt.as_ref());
+        let others = receipts.filter(|own| Some(&own.receipt.key) != last);
+        lines.extend(others.map(|own| own.line));
+    }
+    lines
+}
+
 impl Target<'_> {
     fn stream(&self, id: &RecordId) -> StreamId {
         StreamId::new(self.org, self.kind.aggregate(), id.as_str())
@@ -165,34 +213,81 @@ impl Written {
         open: Groups,
         lasts: Vec<Option<Recorded>>,
     ) -> Groups {
-        let aggregate = target.kind.aggregate();
+        let deciding = self.decide(commands, target, wanted, open, lasts).await;
+        match deciding {
+            Ok(deciding) => self.commit(commands, target, deciding).await,
+            Err(error) => {
+                self.trouble = Some(error);
+                Groups::new()
+            }
+        }
+    }
+
+    /// Decides on the lines of each record. Afterwards the log holds the receipts of those that
+    /// change nothing: they must be there before a later line of the same record is written, so
+    /// that a repeat does not write the earlier one over it.
+    async fn decide(
+        &mut self,
+        commands: &Commands,
+        target: Target<'_>,
+        wanted: &[Wanted],
+        open: Groups,
+        lasts: Vec<Option<Recorded>>,
+    ) -> Result<Vec<Deciding>, LogError> {
+        let lines = maybe_unchanged(target, wanted, &open, &lasts);
         let now = commands.now();
-        let (mut commits, mut deciding) = (Vec::new(), Vec::new());
+        let known = Known {
+            since: commands.receipts_since(now),
+            marks: unchanged::known(commands, target, &lines).await?,
+        };
+        let (mut deciding, mut unchanged) = (Vec::with_capacity(open.len()), Marks::new());
         for ((id, places), last) in open.into_iter().zip(lasts) {
             let stream = target.stream(&id);
-            let past = match Past::of(commands, &stream, last, wanted, &places).await {
+            let past = match Past::of(commands, &stream, last, wanted, &places, &known).await {
                 Ok(past) => past,
                 Err(error) => {
                     self.trouble = Some(error);
                     continue;
                 }
             };
-            let decided = decide(commands, target, &past, wanted, &places, now);
-            if decided.events.is_empty() {
-                self.settle(decided.outcomes);
-                self.reach(
-                    past.last
-                        .map(|last| commands.log().position(aggregate.log(), last.sequence)),
-                );
+            let mut decided = past.decide(commands, target, wanted, &places, now);
+            unchanged.append(&mut decided.unchanged);
+            deciding.push(Deciding {
+                id,
+                places,
+                stream,
+                last: past.last.map(|last| last.sequence),
+                decided,
+            });
+        }
+        let position = unchanged::remember(commands, target, unchanged).await?;
+        self.reach(position);
+        Ok(deciding)
+    }
+
+    /// Writes what was decided. Returns what must be retried.
+    async fn commit(
+        &mut self,
+        commands: &Commands,
+        target: Target<'_>,
+        all: Vec<Deciding>,
+    ) -> Groups {
+        let log = target.kind.aggregate().log();
+        let (mut commits, mut deciding) = (Vec::new(), Vec::new());
+        for one in all {
+            let Decided {
+                outcomes, events, ..
+            } = one.decided;
+            if events.is_empty() {
+                self.settle(outcomes);
+                self.reach(one.last.map(|last| commands.log().position(log, last)));
             } else {
-                let expected = Expected::after(past.last.map(|last| last.sequence));
-                let events = decided.events;
                 commits.push(Commit::from(Write {
-                    stream,
-                    expected,
+                    stream: one.stream,
+                    expected: Expected::after(one.last),
                     events,
                 }));
-                deciding.push((id, places, decided.outcomes));
+                deciding.push((one.id, one.places, outcomes));
             }
         }
         let results = commands.log().commit_each(commits).await;
@@ -221,110 +316,17 @@ impl Written {
         again
     }
 
-    fn settle(&mut self, outcomes: Vec<(usize, Result<Change, NotWritten>)>) {
+    fn settle(&mut self, outcomes: Vec<(usize, Outcome)>) {
         for (place, outcome) in outcomes {
             self.outcomes[place] = outcome;
         }
     }
 
-    fn reach(&mut self, position: Option<Position>) {
+    /// Moves its position forward.
+    pub(super) fn reach(&mut self, position: Option<Position>) {
         let further = |old: Position| position.is_some_and(|new| new.sequence() > old.sequence());
         if self.position.is_none_or(further) {
             self.position = position.or(self.position);
         }
     }
-}
-
-/// The events of a record that a decision needs.
-struct Past {
-    last: Option<Recorded>,
-    /// Its earlier events, read only if a line may be a repeat.
-    earlier: Vec<Recorded>,
-}
-
-impl Past {
-    async fn of(
-        commands: &Commands,
-        stream: &StreamId,
-        last: Option<Recorded>,
-        wanted: &[Wanted],
-        places: &[usize],
-    ) -> Result<Self, LogError> {
-        let mut past = Self {
-            last,
-            earlier: Vec::new(),
-        };
-        let unknown = |place: &usize| {
-            let receipt = wanted[*place].receipt.as_ref();
-            receipt.is_some_and(|receipt| past.last.is_some() && past.find(receipt).is_none())
-        };
-        if places.iter().any(unknown) {
-            past.earlier = commands.log().load(stream).await?;
-        }
-        Ok(past)
-    }
-
-    /// The event that a line with this receipt caused before.
-    fn find(&self, receipt: &Receipt) -> Option<&Recorded> {
-        let of_key = |recorded: &&Recorded| {
-            recorded
-                .receipt
-                .as_ref()
-                .is_some_and(|known| known.key == receipt.key)
-        };
-        let events = self.last.iter().chain(&self.earlier);
-        events
-            .filter(of_key)
-            .max_by_key(|recorded| recorded.sequence)
-    }
-}
-
-struct Decided {
-    outcomes: Vec<(usize, Result<Change, NotWritten>)>,
-    events: Vec<NewEvent>,
-}
-
-/// Decides line by line, each on the result of the line before it.
-fn decide(
-    commands: &Commands,
-    target: Target<'_>,
-    past: &Past,
-    wanted: &[Wanted],
-    places: &[usize],
-    now: DateTime<Utc>,
-) -> Decided {
-    let mut decided = Decided {
-        outcomes: Vec::with_capacity(places.len()),
-        events: Vec::new(),
-    };
-    for &place in places {
-        let one = &wanted[place];
-        if let Some(outcome) = repeated(commands, past, one) {
-            decided.outcomes.push((place, outcome));
-            continue;
-        }
-        let last = decided.events.last().map(|new| &new.event);
-        let last = last.or(past.last.as_ref().map(|recorded| &recorded.event));
-        let (change, event) = record::put(one.id.clone(), one.draft.clone(), last, now);
-        decided.outcomes.push((place, Ok(change)));
-        if let Some(event) = event {
-            let mut new = commands.new_event(target.origin, now, event);
-            new.receipt.clone_from(&one.receipt);
-            decided.events.push(new);
-        }
-    }
-    decided
-}
-
-/// The first answer to a line that was written before under the same receipt.
-fn repeated(commands: &Commands, past: &Past, one: &Wanted) -> Option<Result<Change, NotWritten>> {
-    let receipt = one.receipt.as_ref()?;
-    let known = past
-        .find(receipt)
-        .filter(|known| commands.is_fresh(known.time))?;
-    if known.receipt.as_ref() != Some(receipt) {
-        let reason = "this Idempotency-Key was used with another line";
-        return Some(Err(NotWritten::Refused(reason)));
-    }
-    record::change_of(&known.event).map(Ok)
 }

@@ -2,6 +2,8 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use super::cutter::{BYTE_ORDER_MARK, Quoting};
+
 /// Splits rows into cells. Creating one costs as much as many rows, so it is used for a whole
 /// chunk.
 pub(super) struct Cells {
@@ -14,11 +16,13 @@ pub(super) struct Cells {
 /// spreadsheets write where the comma is for decimals. No field's name contains one of these.
 /// `beginning` may extend past the header row.
 pub fn delimiter_of(beginning: &[u8]) -> u8 {
-    let (mut commas, mut semicolons, mut tabs, mut quoted) = (0, 0, 0, false);
-    for byte in beginning {
+    let unmarked = beginning.strip_prefix(BYTE_ORDER_MARK);
+    let (mut commas, mut semicolons, mut tabs) = (0, 0, 0);
+    let mut quoting = Quoting::default();
+    for byte in unmarked.unwrap_or(beginning) {
+        quoting.pass_byte(*byte);
         match byte {
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
+            _ if quoting.is_quoted() => {}
             b',' => commas += 1,
             b';' => semicolons += 1,
             b'\t' => tabs += 1,
@@ -53,6 +57,9 @@ impl Cells {
         self.ends.resize(room, 0);
         self.reader.reset();
         let (text, ends) = (&mut self.text[..], &mut self.ends[..]);
+        // The reader takes a byte-order mark off whatever it reads first, but this one may belong
+        // to the row. So it first reads a line feed, which means nothing before a row.
+        self.reader.read_record(b"\n", text, ends);
         let (result, taken, length, mut count) = self.reader.read_record(row, text, ends);
         if result == ReadRecordResult::InputEmpty {
             // End of input: the last cell is complete.
@@ -96,6 +103,7 @@ mod tests {
         assert_cells("\"a,\"\"b\"\"\n\rc\",d", &["a,\"b\"\n\rc", "d"]);
         assert_cells("a,\"b", &["a", "b"]);
         assert_cells("é,ü", &["é", "ü"]);
+        assert_cells("5\" pipe,\"a\"b\"", &["5\" pipe", "ab\""]);
     }
 
     #[test]
@@ -110,6 +118,8 @@ mod tests {
             ("id,\"a;b;c\",email", ','),
             ("\"a, b, c\";id", ';'),
             ("id;a,b", ','),
+            ("Size 5\" pipe;Name;City", ';'),
+            ("\u{feff}\"a,b,c\";id", ';'),
         ] {
             assert_eq!(delimiter(header), expected, "{header:?}");
         }
@@ -123,6 +133,12 @@ mod tests {
         assert_eq!(cells.of(b"one,two,\"three").unwrap().len(), 3);
         assert!(cells.of(b"one,\xff").is_err());
         assert_eq!(cells.of(b"1").unwrap(), ["1"]);
+    }
+
+    #[test]
+    fn a_row_keeps_a_byte_order_mark_of_its_own() {
+        assert_cells("\u{feff}a,b", &["\u{feff}a", "b"]);
+        assert_cells("\u{feff}\"a,b", &["\u{feff}\"a", "b"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
 use super::order::{Order, SIDE_BY_SIDE, Turn};
+use super::rest::Rest;
 use crate::{Commands, LogError, Origin};
 
 /// Records written together. Those of several chunks enter the log in any order.
@@ -114,8 +115,8 @@ pub struct Import {
 
 /// Writes rows, some chunks concurrently; rows of the same record are written in the order of the
 /// file. `on_chunk` receives, in that order, the progress of the import and the rows of a chunk
-/// that were not written. If the log is unavailable, the import waits for up to a minute; what was
-/// already written is found unchanged.
+/// that were not written. If the log is unavailable, the import waits for up to a minute and writes
+/// what was not confirmed again; what turns out to be written is found unchanged.
 pub async fn import(
     import: Import,
     rows: impl Stream<Item = Row>,
@@ -219,13 +220,14 @@ impl Work {
             org: &self.import.org,
             kind: self.import.kind,
             origin: &self.import.origin,
+            key: None,
         };
-        let mut tries = 1;
+        let (mut rest, mut tries) = (Rest::of(wanted), 1);
         loop {
-            let mut written =
-                batch::write(&self.import.commands, target, &self.newness, wanted).await;
-            match written.trouble.take() {
-                None => return Ok(written),
+            let commands = &self.import.commands;
+            let tried = batch::write(commands, target, &self.newness, rest.wanted()).await;
+            match rest.settle(tried) {
+                None => return Ok(rest.into_written()),
                 Some(LogError::HeldBack | LogError::Unavailable(_)) if tries < PATIENCE => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;

@@ -34,8 +34,11 @@ pub(super) struct Chunk {
 }
 
 /// The outcome of waiting for more of a body.
-enum Came {
-    Something,
+pub(super) enum Came {
+    /// A piece, which is now among what is to be cut.
+    Piece(Bytes),
+    /// The end.
+    End,
     NothingInTime,
     NoRoom,
 }
@@ -73,7 +76,7 @@ impl Lines {
                 return Ok(line);
             }
             if matches!(self.receive(None).await?, Came::NoRoom) {
-                return Ok(None);
+                return Err(Full.into());
             }
         }
     }
@@ -122,7 +125,7 @@ impl Lines {
             };
             self.keep_room(*bytes);
             match self.receive(patience).await? {
-                Came::Something => {}
+                Came::Piece(_) | Came::End => {}
                 Came::NothingInTime => return Ok(()),
                 Came::NoRoom => {
                     chunk.no_room = true;
@@ -153,7 +156,7 @@ impl Lines {
     }
 
     /// Receives the next piece.
-    async fn receive(&mut self, patience: Option<Duration>) -> Result<Came, BrokenOff> {
+    pub(super) async fn receive(&mut self, patience: Option<Duration>) -> Result<Came, BrokenOff> {
         let next = self.body.next();
         let piece = match patience {
             None => next.await,
@@ -162,18 +165,21 @@ impl Lines {
                 Err(_) => return Ok(Came::NothingInTime),
             },
         };
-        match piece {
-            Some(piece) => {
-                let piece = piece?;
-                if self.take_room(piece.len()).await.is_err() {
-                    return Ok(Came::NoRoom);
-                }
-                self.received += piece.len() as u64;
-                self.cutter.add(&piece);
+        let piece = match piece {
+            Some(Ok(piece)) => piece,
+            Some(Err(BrokenOff::NoRoom(_))) => return Ok(Came::NoRoom),
+            Some(Err(error)) => return Err(error),
+            None => {
+                self.cutter.end();
+                return Ok(Came::End);
             }
-            None => self.cutter.end(),
+        };
+        if self.take_room(piece.len()).await.is_err() {
+            return Ok(Came::NoRoom);
         }
-        Ok(Came::Something)
+        self.received += piece.len() as u64;
+        self.cutter.add(&piece);
+        Ok(Came::Piece(piece))
     }
 }
 

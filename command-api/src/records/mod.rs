@@ -2,6 +2,7 @@
 
 mod answers;
 mod batch;
+mod beginning;
 mod cells;
 mod create;
 mod cutter;
@@ -10,8 +11,11 @@ mod import;
 mod lines;
 mod ndjson;
 mod order;
+mod past;
 mod put;
+mod rest;
 mod table;
+mod unchanged;
 mod unpacked;
 mod upload;
 

@@ -17,12 +17,14 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answers::{Answers, Sender};
+use super::beginning;
 use super::cutter::{Cut, Line};
 use super::lines::{Chunk, Lines};
 use super::order::{Order, SIDE_BY_SIDE};
 use super::table::Table;
 use super::unpacked::{BrokenOff, Coding, Unpacked};
 use super::upload::{Allowance, Stop};
+use crate::Origin;
 use crate::answer::{POSITION, position_value};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
@@ -43,12 +45,16 @@ pub(super) async fn write_lines(
     request: Request,
 ) -> Result<Response, HttpError> {
     let mut upload = Upload::new(sender, cut, request)?;
+    let origin = upload.origin().await?;
     if cut == Cut::Rows {
         upload.read_header().await?;
     }
     let (app, org) = (upload.sender.app.clone(), upload.sender.caller.org.clone());
-    let mut coming = upload.read();
     let mut held = Answers::default();
+    if let Some(origin) = origin {
+        held.position = Some(beginning::claim(&app.commands, &origin).await?);
+    }
+    let mut coming = upload.read();
     while held.bytes.len() < HELD_BYTES {
         match coming.next().await {
             None => return whole(held),
@@ -120,14 +126,28 @@ impl Upload {
         let coding = Coding::of(request.headers())?;
         let room = service::body::room(&request);
         let (access, caller) = (sender.app.access.clone(), sender.caller.clone());
-        let body = Unpacked::new(request.into_body().into_data_stream(), coding);
+        let body = Unpacked::of(request, coding)?;
         Ok(Self {
             allowance: sender.app.uploads.allowance(access, caller),
-            lines: Lines::new(body.map_err(HttpError::internal)?, cut, room),
+            lines: Lines::new(body, cut, room),
             sender: Arc::new(sender),
             order: Order::default(),
             answered: 0,
         })
+    }
+
+    /// The origin with the receipt of the whole upload, if it has an `Idempotency-Key` and its
+    /// beginning comes in time.
+    async fn origin(&mut self) -> Result<Option<Origin>, HttpError> {
+        if !self.sender.repeatable.has_key() {
+            return Ok(None);
+        }
+        let key_ended = self.allowance.ended();
+        tokio::select! {
+            biased;
+            () = key_ended => Err(Refusal::InvalidKey.into()),
+            origin = beginning::origin(&self.sender, &mut self.lines) => origin,
+        }
     }
 
     /// Reads the columns of a CSV. They may name only existing fields.
@@ -285,7 +305,10 @@ async fn pass_on(answers: &Waiting, some: Result<Bytes, BrokenOff>) -> Option<()
 
 impl From<BrokenOff> for HttpError {
     fn from(error: BrokenOff) -> Self {
-        Self::bad_request(error.to_string())
+        match error {
+            BrokenOff::NoRoom(_) => service::body::no_room(),
+            error => Self::bad_request(error.to_string()),
+        }
     }
 }
 

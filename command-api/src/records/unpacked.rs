@@ -5,17 +5,21 @@ use std::collections::VecDeque;
 use std::io::{self, Write as _};
 
 use axum::body::BodyDataStream;
+use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::{Buf as _, Bytes};
 use flate2::write::MultiGzDecoder;
 use futures::StreamExt as _;
-use service::HttpError;
-use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
+use service::{Full, Held, HttpError};
+use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer};
 
 /// Bytes decompressed at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 /// HTTP requires zstd decoders to support a window of 8 MiB.
 const LARGEST_WINDOW: u32 = 23;
+/// What a gzip decoder holds: its window, its tables, its output and the texts of a header, the
+/// longest that it takes.
+const GZIP_BYTES: usize = 256 * 1024;
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,9 @@ pub(super) enum BrokenOff {
     /// It is not compressed as its header says, or not complete.
     #[error("the body is not what its Content-Encoding says: {0}")]
     Packing(#[from] io::Error),
+    /// There is no memory to decompress it.
+    #[error(transparent)]
+    NoRoom(#[from] Full),
 }
 
 /// A body as it was before compression.
@@ -64,13 +71,16 @@ pub(super) struct Unpacked {
     packed: Bytes,
     /// Decompressed and not yet taken.
     ready: VecDeque<Bytes>,
+    /// Memory that the unpacker holds, out of what all bodies share.
+    room: Option<Held>,
+    reserved: usize,
 }
 
 enum Unpacker {
     Identity,
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
     Zstd {
-        decoder: Decoder<'static>,
+        decoder: DCtx<'static>,
         /// Whether it is between two frames, where a body may end.
         is_whole: bool,
         /// Whether there may be more output of input that it has already taken.
@@ -79,12 +89,26 @@ enum Unpacker {
 }
 
 impl Unpacked {
+    /// The body of a request; 503 if there is no memory to decompress any.
+    pub(super) fn of(request: Request, coding: Coding) -> Result<Self, HttpError> {
+        let room = service::body::room(&request);
+        let body = request.into_body().into_data_stream();
+        let mut unpacked = Self::new(body, coding).map_err(HttpError::internal)?;
+        unpacked.room = room;
+        let kept = unpacked.keep_room();
+        kept.map_err(|Full| service::body::no_room())?;
+        Ok(unpacked)
+    }
+
+    /// A body without a connection, whose memory nothing bounds.
     pub(super) fn new(body: BodyDataStream, coding: Coding) -> io::Result<Self> {
         Ok(Self {
             body,
             unpacker: Unpacker::new(coding)?,
             packed: Bytes::new(),
             ready: VecDeque::new(),
+            room: None,
+            reserved: 0,
         })
     }
 
@@ -104,12 +128,31 @@ impl Unpacked {
                     }
                 }
             }
-            match self.unpacker.unpack(&mut self.packed) {
+            match self.unpack() {
                 Ok(piece) if piece.is_empty() => {}
                 Ok(piece) => self.ready.push_back(piece),
-                Err(error) => return Some(Err(error.into())),
+                Err(error) => return Some(Err(error)),
             }
         }
+    }
+
+    fn unpack(&mut self) -> Result<Bytes, BrokenOff> {
+        let piece = self.unpacker.unpack(&mut self.packed)?;
+        self.keep_room()?;
+        Ok(piece)
+    }
+
+    /// Reserves what the unpacker holds. The size of zstd's window shows in the beginning of a
+    /// frame; no more than a piece has been written to it then.
+    fn keep_room(&mut self) -> Result<(), Full> {
+        let more = self.unpacker.memory().saturating_sub(self.reserved);
+        if let Some(room) = &mut self.room
+            && more > 0
+        {
+            room.grow(more)?;
+            self.reserved += more;
+        }
+        Ok(())
     }
 }
 
@@ -118,17 +161,21 @@ impl Unpacker {
         Ok(match coding {
             Coding::Identity => Self::Identity,
             Coding::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
-            Coding::Zstd => {
-                let mut decoder = Decoder::new()?;
-                let window = zstd::zstd_safe::DParameter::WindowLogMax(LARGEST_WINDOW);
-                decoder.set_parameter(window)?;
-                Self::Zstd {
-                    decoder,
-                    is_whole: true,
-                    has_more: false,
-                }
-            }
+            Coding::Zstd => Self::Zstd {
+                decoder: zstd_decoder()?,
+                is_whole: true,
+                has_more: false,
+            },
         })
+    }
+
+    /// The bytes that it holds for itself.
+    fn memory(&self) -> usize {
+        match self {
+            Self::Identity => 0,
+            Self::Gzip(_) => GZIP_BYTES,
+            Self::Zstd { decoder, .. } => decoder.sizeof(),
+        }
     }
 
     fn has_more(&self) -> bool {
@@ -157,7 +204,8 @@ impl Unpacker {
                 let mut piece = vec![0; PIECE_BYTES];
                 let mut input = InBuffer::around(packed);
                 let mut output = OutBuffer::around(&mut piece[..]);
-                let hint = decoder.run(&mut input, &mut output)?;
+                let hint = decoder.decompress_stream(&mut output, &mut input);
+                let hint = hint.map_err(zstd_error)?;
                 let (taken, made) = (input.pos(), output.pos());
                 packed.advance(taken);
                 if taken > 0 || made > 0 {
@@ -181,6 +229,18 @@ impl Unpacker {
             Self::Zstd { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
+}
+
+fn zstd_decoder() -> io::Result<DCtx<'static>> {
+    let mut decoder = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+    decoder.init().map_err(zstd_error)?;
+    let window = DParameter::WindowLogMax(LARGEST_WINDOW);
+    decoder.set_parameter(window).map_err(zstd_error)?;
+    Ok(decoder)
+}
+
+fn zstd_error(code: zstd_safe::ErrorCode) -> io::Error {
+    io::Error::other(zstd_safe::get_error_name(code))
 }
 
 #[cfg(test)]
@@ -274,5 +334,35 @@ mod tests {
                 (coding == Coding::Zstd).then(Vec::new)
             );
         }
+    }
+
+    /// A frame that asks for a window of 8 MiB and holds one block, which is not compressed.
+    fn zstd_with_largest_window(text: &[u8]) -> Vec<u8> {
+        const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+        let window = u8::try_from(LARGEST_WINDOW - 10).unwrap() << 3;
+        let block = (u32::try_from(text.len()).unwrap() << 3) | 1;
+        let block = &block.to_le_bytes()[..3];
+        [&MAGIC[..], &[0, window], block, text].concat()
+    }
+
+    #[tokio::test]
+    async fn what_a_decoder_holds_is_known_from_the_beginning_of_its_input() {
+        const WINDOW: usize = 1 << LARGEST_WINDOW;
+        let memory = |body: &Unpacked| body.unpacker.memory();
+        let text = b"{\"id\": \"a\"}\n";
+        for (packed, expected) in [
+            (zstd_with_largest_window(text), WINDOW..WINDOW + 1024 * 1024),
+            (zstd_of(text), 100..4 * 1024 * 1024),
+        ] {
+            let mut body = unpacked(&packed, 1, Coding::Zstd);
+            assert!((1..WINDOW / 16).contains(&memory(&body)));
+            assert_eq!(body.next().await.unwrap().unwrap()[0], text[0]);
+            let held = memory(&body);
+            assert!(expected.contains(&held), "{held}");
+            while body.next().await.transpose().unwrap().is_some() {}
+            assert_eq!(memory(&body), held);
+        }
+        assert!(memory(&unpacked(b"", 1, Coding::Gzip)) > 0);
+        assert_eq!(memory(&unpacked(b"", 1, Coding::Identity)), 0);
     }
 }

@@ -1,16 +1,17 @@
 //! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help, from a person
-//! or from an organization's staff on its map.
+//! or from an organization's staff on its map. Like the call itself, nothing limits it.
 
-use access::{AccountToken, Staff};
+use access::{Staff, UncountedToken};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::sos::{self, By, Call, NotConcerned, Reply};
-use event_log::Expected;
+use event_log::{Expected, Position, ReadError};
 use schemas::{AccountId, Log, OrgId, SosId};
 use serde::Serialize;
 use service::HttpError;
 
+use super::trigger::without_limit;
 use super::{of_org, own};
 use crate::body::AnyBody;
 use crate::commands::Plan;
@@ -31,11 +32,7 @@ impl Refusal for NotConcerned {
 
 /// The organizations that the caller shares a circle with and that were notified of the call get
 /// the answer too. Each comes with the call's last sequence in its part of the log.
-async fn told(
-    app: &App,
-    id: &SosId,
-    caller: AccountId,
-) -> Result<Vec<(OrgId, u64)>, CommandError<NotConcerned>> {
+async fn told(app: &App, id: &SosId, caller: AccountId) -> Result<Vec<(OrgId, u64)>, ReadError> {
     let orgs: Vec<OrgId> = app.circles.look(|circles| {
         let orgs = circles.current_orgs_of(caller).into_iter();
         orgs.cloned().collect()
@@ -67,6 +64,13 @@ impl Answerer<'_> {
     }
 }
 
+/// Why an answer writes nothing.
+enum Unwritten {
+    NotConcerned(NotConcerned),
+    /// It was given before, or the call has ended.
+    Already(Position),
+}
+
 async fn settle(
     app: &App,
     origin: &Origin,
@@ -74,43 +78,61 @@ async fn settle(
     who: &Answerer<'_>,
     said: Reply,
 ) -> Result<Done<()>, CommandError<NotConcerned>> {
-    let commands = &app.commands;
-    let answered = commands.carry_out(origin, || async {
-        let past = commands.log().load(&own(id)).await?;
-        let call = Call::fold(past.iter().map(|recorded| &recorded.event));
-        let told = match &call {
-            Some(call) => told(app, id, call.triggered.user_id).await?,
-            None => Vec::new(),
-        };
-        let decided = who
-            .by(&told)
-            .and_then(|by| sos::answer(call.as_ref(), by, said));
-        let event = decided.map_err(CommandError::Refused)?;
-        let last = past.last().map_or(0, |last| last.sequence);
-        let Some(event) = event else {
-            let position = commands.log().position(Log::Events, last);
-            return Ok(Plan::Stands(Done {
-                answer: (),
-                position,
-            }));
-        };
-        let now = commands.now();
-        let told = told.iter().map(|(org, last)| (of_org(org, id), *last));
-        let writes = std::iter::once((own(id), last)).chain(told);
-        let write = |(stream, last)| {
-            commands.write(origin, now, stream, Expected::At(last), vec![event.clone()])
-        };
-        Ok(Plan::Write {
+    let plan = || plan(app, origin, id, who, said);
+    match app.commands.carry_out(origin, plan).await {
+        Ok(answered) => Ok(answered.answered(drop)),
+        Err(CommandError::Refused(Unwritten::Already(position))) => Ok(Done {
             answer: (),
-            holder: id.to_string(),
-            writes: writes.map(write).collect(),
-        })
-    });
-    Ok(answered.await?.answered(drop))
+            position,
+        }),
+        Err(CommandError::Refused(Unwritten::NotConcerned(refusal))) => {
+            Err(CommandError::Refused(refusal))
+        }
+        Err(CommandError::OtherRequest) => Err(CommandError::OtherRequest),
+        Err(CommandError::Log(error)) => Err(CommandError::Log(error)),
+    }
+}
+
+/// Plans the writes of an answer. One that changes nothing claims no `Idempotency-Key`: a repeat
+/// can change nothing either, and what nothing limits must not write without end.
+async fn plan(
+    app: &App,
+    origin: &Origin,
+    id: &SosId,
+    who: &Answerer<'_>,
+    said: Reply,
+) -> Result<Plan<()>, CommandError<Unwritten>> {
+    let commands = &app.commands;
+    let past = commands.log().load(&own(id)).await?;
+    let call = Call::fold(past.iter().map(|recorded| &recorded.event));
+    let told = match &call {
+        Some(call) => told(app, id, call.triggered.user_id).await?,
+        None => Vec::new(),
+    };
+    let decided = who
+        .by(&told)
+        .and_then(|by| sos::answer(call.as_ref(), by, said));
+    let decided = decided.map_err(Unwritten::NotConcerned);
+    let last = past.last().map_or(0, |last| last.sequence);
+    let Some(event) = decided.map_err(CommandError::Refused)? else {
+        let position = commands.log().position(Log::Events, last);
+        return Err(CommandError::Refused(Unwritten::Already(position)));
+    };
+    let now = commands.now();
+    let told = told.iter().map(|(org, last)| (of_org(org, id), *last));
+    let writes = std::iter::once((own(id), last)).chain(told);
+    let write = |(stream, last)| {
+        commands.write(origin, now, stream, Expected::At(last), vec![event.clone()])
+    };
+    Ok(Plan::Write {
+        answer: (),
+        holder: id.to_string(),
+        writes: writes.map(write).collect(),
+    })
 }
 
 pub(super) async fn acknowledge_sos(
-    caller: AccountToken,
+    caller: UncountedToken,
     State(app): State<App>,
     Path(id): Path<SosId>,
     repeatable: Repeatable,
@@ -122,7 +144,7 @@ pub(super) async fn acknowledge_sos(
 }
 
 pub(super) async fn resolve_sos(
-    caller: AccountToken,
+    caller: UncountedToken,
     State(app): State<App>,
     Path(id): Path<SosId>,
     repeatable: Repeatable,
@@ -151,7 +173,8 @@ async fn respond(
     who: &Answerer<'_>,
     said: Reply,
 ) -> Result<Response, HttpError> {
-    let done = settle(app, origin, &sos_id, who, said).await?;
+    let done = settle(app, origin, &sos_id, who, said).await;
+    let done = done.map_err(without_limit)?;
     let status = match said {
         Reply::Acknowledge => "acknowledged",
         Reply::Resolve => "resolved",

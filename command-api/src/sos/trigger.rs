@@ -53,10 +53,22 @@ pub(super) async fn trigger_sos(
 ) -> Result<Response, HttpError> {
     let request = read(&body)?;
     let origin = repeatable.by_person(&caller, &body);
-    let done = call(&app, &origin, caller.account_id, request).await?;
+    let done = call(&app, &origin, caller.account_id, request).await;
+    let done = done.map_err(without_limit)?;
     let audience = alerted(app.commands.log(), &done.answer.audience).await;
     let called = done.map(|Triggered { sos_id, .. }| Called { sos_id, audience });
     Ok(answer::json(StatusCode::ACCEPTED, called))
+}
+
+/// The response to a call for help, or an answer to one, that failed. It never names a limit: while
+/// the log is slow, even a caller who writes more than others is only asked to try again.
+pub(super) fn without_limit<R: Refusal>(error: CommandError<R>) -> HttpError {
+    match error {
+        CommandError::Log(error @ LogError::HeldBack) => {
+            HttpError::unavailable("the event log is busy; try again in a second").with_cause(error)
+        }
+        error => error.into(),
+    }
 }
 
 /// The call and its copies for organizations are written together or not at all.
@@ -140,4 +152,18 @@ async fn name(log: &EventLog, account: AccountId) -> Option<String> {
     };
     let binding = Binding::Name(account);
     log.vault().unseal(&binding, &registered.name).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_for_help_is_never_answered_with_a_limit() {
+        let held_back = || CommandError::<Infallible>::Log(LogError::HeldBack);
+        assert_eq!(HttpError::from(held_back()).status.as_u16(), 429);
+        assert_eq!(without_limit(held_back()).status.as_u16(), 503);
+        let other = CommandError::<Infallible>::OtherRequest;
+        assert_eq!(without_limit(other).status.as_u16(), 409);
+    }
 }

@@ -5,9 +5,13 @@
 mod forgetting;
 mod keys;
 mod operator;
+mod pages;
+mod people;
 mod records;
 mod records_ndjson;
+mod sos;
 mod support;
 mod trigger;
+mod uploads_again;
 mod webhooks;
 mod workflows;

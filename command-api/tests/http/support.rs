@@ -26,6 +26,7 @@ const DATABASE: &str = "command_api_tests";
 
 pub(crate) struct House {
     router: Router,
+    pub(crate) access: Access,
     pub(crate) commands: Commands,
     pub(crate) org: OrgId,
     pub(crate) key: String,
@@ -63,10 +64,13 @@ impl Answer {
             .collect()
     }
 
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let value = self.headers.get(name);
+        value.map(|value| value.to_str().unwrap())
+    }
+
     pub(crate) fn position(&self) -> Option<&str> {
-        self.headers
-            .get("waypost-position")
-            .map(|value| value.to_str().unwrap())
+        self.header("waypost-position")
     }
 }
 
@@ -120,10 +124,17 @@ impl House {
     }
 
     pub(crate) async fn with_receipts_lasting(receipts: Duration) -> Self {
+        Self::with(receipts, LimitSettings::default()).await
+    }
+
+    pub(crate) async fn with_limits(limits: LimitSettings) -> Self {
+        Self::with(Duration::from_hours(24), limits).await
+    }
+
+    async fn with(receipts: Duration, limits: LimitSettings) -> Self {
         let (log, pool) = (connect_log().await, connect_database().await);
         let shutdown = CancellationToken::new();
         let clock = Arc::new(SystemClock);
-        let limits = LimitSettings::default();
         let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone());
         let access = access.await.unwrap();
         let directory = workflows::Directory::start(log.clone(), shutdown.clone()).await;
@@ -154,13 +165,14 @@ impl House {
         let org = OrgId::from(uuid::Uuid::new_v4());
         let mut house = Self {
             router: service::edge(router),
+            access,
             commands,
             org,
             key: String::new(),
             _until: shutdown.drop_guard(),
         };
         house.key = house.key_with(&["admin"]).await;
-        while access.identify(&house.key).is_err() {
+        while house.access.identify(&house.key).is_err() {
             tokio::task::yield_now().await;
         }
         house
@@ -221,14 +233,15 @@ impl House {
     pub(crate) async fn open_stream(
         &self,
         path: &str,
-        content_type: (&str, &str),
+        headers: &[(&str, &str)],
         body: Body,
     ) -> AnswerStream {
-        let request = Request::post(path)
-            .header("authorization", format!("Bearer {}", self.key))
-            .header(content_type.0, content_type.1)
-            .body(body)
-            .unwrap();
+        let key = format!("Bearer {}", self.key);
+        let mut request = Request::post(path).header("authorization", key);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         AnswerStream(response.into_body().into_data_stream())

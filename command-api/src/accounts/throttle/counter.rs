@@ -70,6 +70,11 @@ impl Counter {
         }
     }
 
+    /// Whether an attempt fits at this use.
+    pub(super) fn fits(&self, used: f64) -> bool {
+        used + 1.0 <= self.most
+    }
+
     /// How long until an attempt fits at this use; `None` if it never does.
     pub(super) fn wait(&self, used: f64) -> Option<Duration> {
         Duration::try_from_secs_f64((used + 1.0 - self.most) / self.refill).ok()
@@ -82,4 +87,33 @@ pub(super) struct Full {
     pub(super) rule: &'static str,
     /// How long until it takes more; `None` if it never does.
     pub(super) wait: Option<Duration>,
+}
+
+/// Who has counted an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CountedBy {
+    /// All processes together, in Postgres.
+    All,
+    /// This process alone, while Postgres is unavailable.
+    One,
+}
+
+/// How an attempt was admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Admission {
+    /// Whether the name and the network belong together.
+    pub(super) is_known: bool,
+    /// Of each counter, whether the attempt was put in: a full one lets a known client pass and
+    /// takes nothing.
+    pub(super) counted: Vec<bool>,
+    pub(super) by: CountedBy,
+}
+
+impl Admission {
+    /// The counters, of all that were asked, that the attempt is taken out of if it succeeds.
+    pub(super) fn forgiving(&self, asked: Vec<Counter>) -> Vec<Counter> {
+        let with_counted = asked.into_iter().zip(&self.counted);
+        let forgiving = with_counted.filter(|(counter, counted)| **counted && counter.forgives);
+        forgiving.map(|(counter, _)| counter).collect()
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::counter::{Counter, Full};
+use super::counter::{Admission, CountedBy, Counter, Full};
 
 /// Number of counters (or pairs) at which obsolete ones are first searched for.
 const FIRST_SWEEP: usize = 1_024;
@@ -79,13 +79,13 @@ impl Local {
         }
     }
 
-    /// Decides without Postgres. Returns whether the name and the network belong together.
+    /// Decides without Postgres.
     pub(super) fn decide(
         &self,
         counters: &[Counter],
         pair: Option<&str>,
         now: Instant,
-    ) -> Result<bool, Full> {
+    ) -> Result<Admission, Full> {
         let mut known = self.known();
         let until = pair.and_then(|pair| known.pairs.map.get(pair));
         let is_known = until.is_some_and(|until| *until > now);
@@ -94,27 +94,35 @@ impl Local {
             .map(|counter| known.used(counter, now))
             .collect();
         let asked = || counters.iter().zip(&used);
-        let full = asked()
-            .find(|(counter, used)| **used + 1.0 > counter.most && !(counter.spares && is_known));
+        let full =
+            asked().find(|(counter, used)| !(counter.fits(**used) || counter.spares && is_known));
         if let Some((counter, used)) = full {
             return Err(Full {
                 rule: counter.rule,
                 wait: counter.wait(*used),
             });
         }
+        let mut counted = Vec::with_capacity(counters.len());
         for (counter, used) in asked() {
+            // Someone who is spared makes nobody wait for longer.
+            let fits = counter.fits(*used);
+            counted.push(fits);
             let level = Level {
-                used: (used + 1.0).min(used.max(counter.most)),
+                used: if fits { used + 1.0 } else { *used },
                 at: now,
                 refill: counter.refill,
                 full_until: None,
             };
             known.put(counter, level, now);
         }
-        Ok(is_known)
+        Ok(Admission {
+            is_known,
+            counted,
+            by: CountedBy::One,
+        })
     }
 
-    /// Takes an attempt out again.
+    /// Takes an attempt out again of counters that it was put into.
     pub(super) fn back(&self, counters: &[Counter]) {
         let mut known = self.known();
         for counter in counters {
@@ -196,6 +204,11 @@ mod tests {
         Counter::new(name.to_owned(), &rule, true)
     }
 
+    fn is_known(local: &Local, counters: &[Counter], now: Instant) -> bool {
+        let admission = local.decide(counters, Some("ada at home"), now);
+        admission.unwrap().is_known
+    }
+
     #[test]
     fn tries_add_up_for_a_name_and_run_out_with_time() {
         let (local, now) = (Local::default(), Instant::now());
@@ -241,12 +254,38 @@ mod tests {
         let ada = [sparing("ada", 2)];
         local.befriend("ada at home", now, now + MINUTE);
         for _ in 0..10 {
-            assert_eq!(local.decide(&ada, Some("ada at home"), now), Ok(true));
+            assert!(is_known(&local, &ada, now));
         }
         let full = local.decide(&ada, Some("ada elsewhere"), now).unwrap_err();
         assert_eq!(full.wait, Some(Duration::from_secs(30)));
         let later = now + MINUTE;
-        assert_eq!(local.decide(&ada, Some("ada at home"), later), Ok(false));
+        assert!(!is_known(&local, &ada, later));
+    }
+
+    #[test]
+    fn a_success_gives_a_full_counter_nothing_that_it_did_not_take() {
+        let (local, now) = (Local::default(), Instant::now());
+        let home = [counter("ada at home", 9), sparing("home", 2)];
+        local.befriend("ada at home", now, now + MINUTE);
+        for _ in 0..2 {
+            local.decide(&home[1..], None, now).unwrap();
+        }
+        for _ in 0..5 {
+            let own = local.decide(&home, Some("ada at home"), now).unwrap();
+            assert_eq!(own.counted, [true, false]);
+            let forgiving = own.forgiving(home.to_vec());
+            assert_eq!(forgiving.len(), 1);
+            local.back(&forgiving);
+            local.decide(&home[1..], None, now).unwrap_err();
+        }
+        // What a counter with room took is given back.
+        let later = now + MINUTE;
+        local.befriend("ada at home", later, later + MINUTE);
+        for _ in 0..5 {
+            let own = local.decide(&home, Some("ada at home"), later).unwrap();
+            assert_eq!(own.counted, [true, true]);
+            local.back(&own.forgiving(home.to_vec()));
+        }
     }
 
     #[test]

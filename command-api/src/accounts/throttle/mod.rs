@@ -25,7 +25,7 @@ use super::network::Network;
 use super::settings::AccountSettings;
 use super::turns::{Lane, Visitor};
 
-use counter::{Counter, Full, Rule};
+use counter::{Admission, CountedBy, Counter, Full, Rule};
 use local::Local;
 use shared::Shared;
 
@@ -142,8 +142,9 @@ impl Name<'_> {
 #[derive(Debug)]
 pub(crate) struct Try<'t> {
     throttles: &'t Throttles,
-    /// The counters that it is taken out of if it succeeds.
+    /// The counters that it was put into and is taken out of if it succeeds.
     forgiving: Vec<Counter>,
+    counted_by: CountedBy,
     /// The name and network that belong together if it succeeds.
     pair: Option<String>,
     visitor: Visitor,
@@ -257,16 +258,16 @@ impl Throttles {
         pair: Option<String>,
     ) -> Result<Try<'_>, HttpError> {
         self.ask(network).map_err(too_many)?;
-        let is_known = self.enter(&counters, pair.as_deref()).await;
-        let is_known = is_known.map_err(too_many)?;
+        let admission = self.enter(&counters, pair.as_deref()).await;
+        let admission = admission.map_err(too_many)?;
         let lane = match lane {
-            Lane::SignIn if is_known => Lane::Known,
+            Lane::SignIn if admission.is_known => Lane::Known,
             lane => lane,
         };
-        let forgiving = counters.into_iter().filter(|counter| counter.forgives);
         Ok(Try {
             throttles: self,
-            forgiving: forgiving.collect(),
+            forgiving: admission.forgiving(counters),
+            counted_by: admission.by,
             pair,
             visitor: Visitor { lane, network },
         })
@@ -279,9 +280,9 @@ impl Throttles {
         decided.map(drop)
     }
 
-    /// Counts an attempt in all of these counters, or in none if one is full. Returns whether the
-    /// name and the network belong together.
-    async fn enter(&self, counters: &[Counter], pair: Option<&str>) -> Result<bool, Full> {
+    /// Counts an attempt in all of these counters, or in none if one is full. Full ones that spare a
+    /// known client neither refuse nor count its attempt.
+    async fn enter(&self, counters: &[Counter], pair: Option<&str>) -> Result<Admission, Full> {
         let now = Instant::now();
         if let Some(full) = self.local.still_full(counters, now) {
             return Err(full);
@@ -289,9 +290,9 @@ impl Throttles {
         let Some(verdict) = self.shared.enter(counters, pair).await else {
             return self.local.decide(counters, pair, now);
         };
-        let (place, full) = verdict.full.unzip();
-        self.local.see(counters, &verdict.used, place, now);
-        full.map_or(Ok(verdict.is_known), Err)
+        let full = verdict.decision.as_ref().err().map(|(place, _)| *place);
+        self.local.see(counters, &verdict.used, full, now);
+        verdict.decision.map_err(|(_, full)| full)
     }
 }
 
@@ -325,13 +326,22 @@ impl Try<'_> {
             local.befriend(pair, now, now + *familiar_for);
         }
         let pair = self.pair.as_deref().map(|pair| (pair, *familiar_for));
-        shared.back(&self.forgiving, pair).await;
+        shared.back(self.counted_by_all(), pair).await;
     }
 
     /// Reports an error of ours: the attempt is not a guess.
     pub(crate) async fn forgive(self) {
         self.throttles.local.back(&self.forgiving);
-        self.throttles.shared.back(&self.forgiving, None).await;
+        let shared = &self.throttles.shared;
+        shared.back(self.counted_by_all(), None).await;
+    }
+
+    /// Nothing is taken out of Postgres that was counted while it was unavailable.
+    fn counted_by_all(&self) -> &[Counter] {
+        match self.counted_by {
+            CountedBy::All => &self.forgiving,
+            CountedBy::One => &[],
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio::time::{Instant, timeout};
 
-use super::counter::{Counter, Full};
+use super::counter::{Admission, CountedBy, Counter, Full};
 
 /// Separate connections, so that nothing else keeps sign-ins waiting. Each statement takes a
 /// fraction of a millisecond.
@@ -30,12 +30,10 @@ pub(super) struct Shared {
 
 /// A decision of Postgres.
 pub(super) struct Verdict {
-    /// Whether the name and the network belong together.
-    pub(super) is_known: bool,
     /// The current use of each counter.
     pub(super) used: Vec<f64>,
-    /// The counter that is full, and its place.
-    pub(super) full: Option<(usize, Full)>,
+    /// How the attempt was admitted, or the place of the counter that is full.
+    pub(super) decision: Result<Admission, (usize, Full)>,
 }
 
 impl Shared {
@@ -69,8 +67,8 @@ impl Shared {
         self.ask(self.decide(counters, pair)).await
     }
 
-    /// Takes an attempt out again, and remembers for a time that a name and a network belong
-    /// together.
+    /// Takes an attempt out again of counters that it was put into, and remembers for a time that a
+    /// name and a network belong together.
     pub(super) async fn back(
         self: &Arc<Self>,
         counters: &[Counter],
@@ -101,7 +99,8 @@ impl Shared {
         let refills: Vec<f64> = counters.iter().map(|counter| counter.refill).collect();
         let spares: Vec<bool> = counters.iter().map(|counter| counter.spares).collect();
         let decided = sqlx::query!(
-            r#"SELECT is_known AS "is_known!", used AS "used!", full_one, wait
+            r#"SELECT is_known AS "is_known!", used AS "used!",
+                      coalesce(counted, '{}') AS "counted!", full_one, wait
                  FROM throttle($1, $2, $3, $4, $5, $6)"#,
             &names as &[&str],
             &most,
@@ -123,10 +122,14 @@ impl Shared {
             };
             Some((place, full))
         });
-        Ok(Verdict {
+        let admission = Admission {
             is_known: decided.is_known,
+            counted: decided.counted,
+            by: CountedBy::All,
+        };
+        Ok(Verdict {
             used: decided.used,
-            full,
+            decision: full.map_or(Ok(admission), Err),
         })
     }
 
