@@ -39,7 +39,7 @@ pub static COMPANIES: Kind = Kind {
 
 /// The companies that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
-    name: "companies-changes",
+    name: "companies",
     title: "Changed companies",
     columns: &with_deletion::<14, 15>(&COLUMNS),
     crm: None,

@@ -38,7 +38,7 @@ pub static CONTACTS: Kind = Kind {
 
 /// The contacts that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
-    name: "contacts-changes",
+    name: "contacts",
     title: "Changed contacts",
     columns: &with_deletion::<13, 14>(&COLUMNS),
     crm: None,

@@ -39,7 +39,7 @@ pub static DEALS: Kind = Kind {
 
 /// The deals that were written or deleted since a given time, oldest change first.
 static CHANGES: Kind = Kind {
-    name: "deals-changes",
+    name: "deals",
     title: "Changed deals",
     columns: &with_deletion::<14, 15>(&COLUMNS),
     crm: None,

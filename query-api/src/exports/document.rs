@@ -103,21 +103,22 @@ impl Writing {
             columns: asked.kind.columns,
             gone: file.gone.clone(),
         };
-        let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
         let title = Title {
             organization,
             at: asked.at,
         };
         match self.format {
             Document::Pdf => {
+                let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
                 let mut writer = PdfWriter::new(asked.kind, title, &self.fallbacks, out)?;
                 rows.each(|cells| Ok(writer.write_row(cells)?))?;
                 writer.finish()?;
             }
             Document::Excel => {
-                let mut writer = ExcelWriter::new(asked.kind, title)?;
+                let (packed, whole) = (file.spool.scratch()?, file.spool.scratch()?);
+                let mut writer = ExcelWriter::new(asked.kind, title, packed)?;
                 rows.each(|cells| Ok(writer.write_row(cells)?))?;
-                writer.finish(out)?;
+                writer.finish(whole, BufWriter::with_capacity(PIECE_BYTES, &mut file))?;
             }
         }
         Ok(file.spool)

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Seek as _, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,10 +39,23 @@ struct Room {
 #[derive(Debug)]
 pub(super) struct Spool {
     file: File,
-    length: u64,
+    held: Held,
+    _place: Share<OrgId>,
+}
+
+/// A file that is only needed until another one is complete. It takes part of the same room.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    file: File,
+    held: Held,
+}
+
+/// The bytes that a file takes of the room; dropping this gives them back.
+#[derive(Debug)]
+struct Held {
+    bytes: u64,
     org: OrgId,
     room: Arc<Mutex<Room>>,
-    _place: Share<OrgId>,
 }
 
 impl Files {
@@ -71,9 +84,7 @@ impl Files {
         metrics::gauge!("waypost_export_files").increment(1);
         Ok(Spool {
             file,
-            length: 0,
-            org: org.clone(),
-            room: self.room.clone(),
+            held: Held::nothing(org.clone(), self.room.clone()),
             _place: place,
         })
     }
@@ -82,7 +93,15 @@ impl Files {
 impl Spool {
     /// Returns its length in bytes.
     pub(super) fn length(&self) -> u64 {
-        self.length
+        self.held.bytes
+    }
+
+    /// Creates an empty file that this one is made with.
+    pub(super) fn scratch(&self) -> io::Result<Scratch> {
+        Ok(Scratch {
+            file: tempfile::tempfile()?,
+            held: Held::nothing(self.held.org.clone(), self.held.room.clone()),
+        })
     }
 
     /// Streams the file from its beginning. It keeps its place until all pieces are taken.
@@ -101,12 +120,7 @@ impl Spool {
 
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !lock(&self.room).take(&self.org, bytes.len() as u64) {
-            let full = "the files of exports have no more room";
-            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
-        }
-        self.length += bytes.len() as u64;
-        tell(bytes.len() as u64, true);
+        self.held.take(bytes.len() as u64)?;
         self.file.write_all(bytes)?;
         Ok(bytes.len())
     }
@@ -118,9 +132,57 @@ impl Write for Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        lock(&self.room).give_back(&self.org, self.length);
-        tell(self.length, false);
         metrics::gauge!("waypost_export_files").decrement(1);
+    }
+}
+
+/// Bytes that are written once more at the same place count again: they are few.
+impl Write for Scratch {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.take(bytes.len() as u64)?;
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Read for Scratch {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.file.read(bytes)
+    }
+}
+
+impl Seek for Scratch {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Held {
+    fn nothing(org: OrgId, room: Arc<Mutex<Room>>) -> Self {
+        let bytes = 0;
+        Self { bytes, org, room }
+    }
+
+    /// Takes room for more bytes, if the organization may have it.
+    fn take(&mut self, bytes: u64) -> io::Result<()> {
+        if !lock(&self.room).take(&self.org, bytes) {
+            let full = "the files of exports have no more room";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
+        }
+        self.bytes += bytes;
+        tell(bytes, true);
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        lock(&self.room).give_back(&self.org, self.bytes);
+        tell(self.bytes, false);
     }
 }
 
@@ -194,5 +256,25 @@ mod tests {
         theirs.write_all(&[0; 250]).unwrap();
         drop(spool);
         theirs.write_all(&[0; 250]).unwrap();
+    }
+
+    #[test]
+    fn what_a_file_is_made_with_takes_room_until_it_is_dropped() {
+        let files = Files::new(8, 1_000);
+        let spool = files.try_begin(&OrgId::from("a")).unwrap();
+        let mut scratch = spool.scratch().unwrap();
+        scratch.write_all(&[0; 400]).unwrap();
+        scratch.rewind().unwrap();
+        let mut read = Vec::new();
+        scratch.read_to_end(&mut read).unwrap();
+        assert_eq!(read, [0; 400]);
+        let mut other = spool.scratch().unwrap();
+        let full = other.write_all(&[0; 400]).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert_eq!((spool.length(), lock(&files.room).free), (0, 600));
+        drop(scratch);
+        other.write_all(&[0; 400]).unwrap();
+        drop((other, spool));
+        assert_eq!(lock(&files.room).free, 1_000);
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike as _, Utc};
 use service::HttpError;
 
 use super::column::Kind;
@@ -28,6 +28,8 @@ pub enum Document {
 
 /// The parameter that asks for changes.
 const SINCE: &str = "updatedSince";
+/// The last year that a time in RFC 3339 can have. In UTC, an offset may lead beyond it.
+const LAST_YEAR: i32 = 9_999;
 
 /// The requested file.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +88,9 @@ fn since(parameters: &[(String, String)]) -> Result<Option<DateTime<Utc>>, HttpE
     };
     let form = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
     let time = time_of(text).ok_or_else(|| wrong(SINCE, form))?;
+    if time.year() > LAST_YEAR {
+        return Err(wrong(SINCE, "must be before the year 10000 in UTC"));
+    }
     // Nothing changed earlier, and Postgres does not support year 0.
     Ok(Some(time.max(DateTime::UNIX_EPOCH)))
 }
@@ -148,8 +153,8 @@ mod tests {
         ] {
             let wanted = asked(query).unwrap();
             assert_eq!(
-                (wanted.kind.name, wanted.since),
-                ("deals-changes", since),
+                (wanted.kind.title, wanted.since),
+                ("Changed deals", since),
                 "{query}"
             );
         }
@@ -161,6 +166,13 @@ mod tests {
         ] {
             assert!(asked(query).is_err(), "{query}");
         }
+        let last = asked("updatedSince=9999-12-31T23:59:59Z").unwrap().since;
+        assert_eq!(last, "9999-12-31T23:59:59Z".parse().ok());
+        let beyond = asked("updatedSince=9999-12-31T23:59:59-01:00").unwrap_err();
+        assert_eq!(
+            (beyond.status.as_u16(), beyond.message.as_ref()),
+            (400, "updatedSince: must be before the year 10000 in UTC")
+        );
         let query = "/x?format=crm&updatedSince=2026-11-21T09:30:00Z";
         assert!(Wanted::asked_for(&query.parse().unwrap(), &COMPANIES).is_err());
     }

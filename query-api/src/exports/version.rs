@@ -27,13 +27,14 @@ const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authoriza
 pub(super) struct Source {
     /// The organization's name.
     pub(super) organization: String,
-    /// When the records last changed, and by which event; `None` if none was ever written. No two
-    /// states share that time.
-    changed: Option<(DateTime<Utc>, i64)>,
+    /// When the records last changed, and by which event; if none was ever written, when the
+    /// organization was made. No two states share that time.
+    changed_at: Option<DateTime<Utc>>,
+    sequence: Option<i64>,
 }
 
 /// The headers of conditional requests for a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Version {
     tag: Option<String>,
     /// A whole second.
@@ -49,7 +50,8 @@ impl Source {
     ) -> Result<Self, sqlx::Error> {
         let row = sqlx::query!(
             r#"SELECT coalesce(organizations.name, $1) AS "organization!",
-                      sequence AS "sequence?", changed_at AS "changed_at?"
+                      sequence AS "sequence?",
+                      coalesce(changed_at, organizations.created_at) AS "changed_at?"
                FROM (SELECT $1 AS org_id) AS asked
                LEFT JOIN organizations ON organizations.org_id = asked.org_id
                LEFT JOIN record_changes
@@ -61,17 +63,21 @@ impl Source {
         .await?;
         Ok(Self {
             organization: row.organization,
-            changed: row.changed_at.zip(row.sequence),
+            changed_at: row.changed_at,
+            sequence: row.sequence,
         })
     }
 
     /// Returns the version of the requested file.
     pub(super) fn version(&self, org: &OrgId, asked: Asked) -> Version {
-        let Some((changed_at, sequence)) = self.changed else {
-            return Version::default();
-        };
         let mut hash = DefaultHasher::new();
-        (WRITING, env!("CARGO_PKG_VERSION"), org.as_str(), sequence).hash(&mut hash);
+        (
+            WRITING,
+            env!("CARGO_PKG_VERSION"),
+            org.as_str(),
+            self.sequence,
+        )
+            .hash(&mut hash);
         (asked.kind.name, asked.kind.statement).hash(&mut hash);
         (asked.coding, asked.since).hash(&mut hash);
         for column in asked.kind.columns {
@@ -85,12 +91,13 @@ impl Source {
                 "W/"
             }
         };
-        let (second, hash) = (changed_at.timestamp(), hash.finish());
+        let second = self.changed_at.map_or(0, |at| at.timestamp());
+        let hash = hash.finish();
         Version {
             tag: Some(format!("{weak}\"{second:x}-{hash:016x}\"")),
             // If changes come faster than once a second, their times run ahead, but nothing can
             // have changed later than now.
-            changed_at: Some(changed_at).filter(|changed| *changed <= asked.at),
+            changed_at: self.changed_at.filter(|changed| *changed <= asked.at),
         }
     }
 }

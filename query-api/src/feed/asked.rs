@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use domain::webhook;
 use event_log::{EventLog, PositionError};
-use schemas::Log;
+use schemas::{AggregateType, Log};
 use service::HttpError;
 
 use crate::paging::Parameters;
@@ -66,6 +66,34 @@ impl Asked {
         let matches = |pattern: &String| webhook::matches(pattern, event_type);
         self.types.is_empty() || self.types.iter().any(matches)
     }
+
+    /// Whether an event of this kind of aggregate may be one that is requested.
+    pub(super) fn wants_of(&self, kind: AggregateType) -> bool {
+        use AggregateType as Kind;
+        let group = match kind {
+            // No feed shows these.
+            Kind::Organization | Kind::Account | Kind::Claim | Kind::Secret | Kind::Delivery => {
+                return false;
+            }
+            // Their events are of several groups of types.
+            Kind::Workflow | Kind::Run | Kind::Cause => return true,
+            Kind::Track => "location",
+            Kind::Presence => "place",
+            Kind::Key
+            | Kind::Webhook
+            | Kind::Company
+            | Kind::Deal
+            | Kind::Contact
+            | Kind::Order
+            | Kind::Lead
+            | Kind::Client
+            | Kind::Circle
+            | Kind::Sos => kind.token(),
+        };
+        let is_of_group =
+            |pattern: &String| pattern == "*" || pattern.split('.').next() == Some(group);
+        self.types.is_empty() || self.types.iter().any(is_of_group)
+    }
 }
 
 fn form(headers: &HeaderMap) -> Form {
@@ -104,4 +132,45 @@ fn types(given: Option<&str>) -> Result<Vec<String>, HttpError> {
         ))),
     };
     patterns.map(str::trim).map(check).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{CATALOG, Visibility};
+
+    use super::*;
+
+    fn asked(types: &[&str]) -> Asked {
+        Asked {
+            form: Form::Lines,
+            after: None,
+            types: types.iter().map(|of| (*of).to_owned()).collect(),
+            limit: None,
+        }
+    }
+
+    #[test]
+    fn the_kind_of_an_aggregate_tells_whether_its_events_can_be_asked_for() {
+        let contacts = asked(&["contact.created", "run.*"]);
+        assert!(contacts.wants_of(AggregateType::Contact));
+        assert!(contacts.wants_of(AggregateType::Run));
+        assert!(!contacts.wants_of(AggregateType::Company));
+        assert!(!contacts.wants_of(AggregateType::Account));
+        assert!(asked(&["*"]).wants_of(AggregateType::Presence));
+        assert!(asked(&["place.left"]).wants_of(AggregateType::Presence));
+        assert!(!asked(&["place.left"]).wants_of(AggregateType::Track));
+        assert!(!asked(&[]).wants_of(AggregateType::Secret));
+    }
+
+    #[test]
+    fn every_type_that_can_be_asked_for_is_of_a_kind_that_can_be() {
+        let public = CATALOG
+            .iter()
+            .filter(|entry| entry.visibility == Visibility::Public);
+        for entry in public {
+            let only = asked(&[entry.name]);
+            let mut kinds = AggregateType::ALL.iter();
+            assert!(kinds.any(|kind| only.wants_of(*kind)), "{}", entry.name);
+        }
+    }
 }

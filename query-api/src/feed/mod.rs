@@ -6,6 +6,7 @@
 //! requested, and no longer than its key is valid.
 
 mod asked;
+mod followed;
 mod line;
 mod places;
 mod reader;
@@ -107,7 +108,10 @@ async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Read
     let begun = Instant::now();
     loop {
         match Reader::open(&state.log, &state.clock, log, Some(org), asked.clone()).await {
-            Ok(reader) => return Ok(reader.in_turns(state.feeds.catching_up())),
+            Ok(reader) => {
+                let reader = reader.in_turns(state.feeds.turns());
+                return reader.map_err(HttpError::from);
+            }
             Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
             Err(error) => {
                 let away = "the event log is not available; try again in a moment";

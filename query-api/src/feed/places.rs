@@ -19,6 +19,9 @@ use super::settings::FeedSettings;
 /// Readers that begin concurrently. Beginning makes the log's server count what there is to read.
 /// The more there is, the longer that takes, and all others wait for it meanwhile.
 const BEGIN_AT_ONCE: usize = 4;
+/// Readers that read everybody's positions for an organization with many members. Each of them
+/// makes the log's server send every position, and this program decode it.
+const SCAN_AT_ONCE: usize = 16;
 /// Maximum duration of a turn to read. If the log does not answer, no one waits for it.
 pub(super) const TURN: Duration = Duration::from_millis(250);
 /// When a place may be free again: readers of lines come and go.
@@ -30,12 +33,28 @@ pub(crate) struct Feeds {
     settings: FeedSettings,
     readers: Shares<OrgId>,
     beginning: Shares<OrgId>,
+    turns: Turns,
+    of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
+}
+
+/// What readers share while they read. Clones share their state.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
     /// Readers that catch up take turns: one fewer at a time than there are processors, and half of
     /// them for one organization. Past events are sent as fast as they can be read, to any number
     /// of readers, and everything else has to continue meanwhile.
     catching_up: Shares<OrgId>,
-    of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
+    /// Readers of everybody's positions.
+    scanning: Shares<OrgId>,
 }
+
+/// The organization already has all the readers of everybody's positions that it may have.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "too many feeds of positions with many members are open, in all or by this organization: close \
+     one, or try again in a moment"
+)]
+pub(super) struct Crowded;
 
 /// A reader's place; dropping it gives it back.
 pub(super) struct ReaderPlace {
@@ -49,7 +68,7 @@ impl Feeds {
         Self {
             readers: Shares::new(settings.readers),
             beginning: Shares::new(BEGIN_AT_ONCE),
-            catching_up: Shares::new((background::processors() - 1).max(1)),
+            turns: Turns::new((background::processors() - 1).max(1)),
             of_key: Arc::default(),
             settings,
         }
@@ -87,9 +106,9 @@ impl Feeds {
         self.beginning.enter(org.clone()).await
     }
 
-    /// Returns the turns for reading past events.
-    pub(super) fn catching_up(&self) -> Shares<OrgId> {
-        self.catching_up.clone()
+    /// Returns what readers share while they read.
+    pub(super) fn turns(&self) -> Turns {
+        self.turns.clone()
     }
 
     /// Returns how long feeds wait for their readers.
@@ -122,6 +141,33 @@ impl Feeds {
     }
 }
 
+impl Turns {
+    fn new(catching_up: usize) -> Self {
+        Self {
+            catching_up: Shares::new(catching_up),
+            scanning: Shares::new(SCAN_AT_ONCE),
+        }
+    }
+
+    /// Waits for a turn to read past events.
+    pub(super) async fn catch_up(&self, org: OrgId) -> Share<OrgId> {
+        self.catching_up.enter(org).await
+    }
+
+    /// Returns a place to read everybody's positions.
+    pub(super) fn scan(&self, org: &OrgId) -> Result<Share<OrgId>, Crowded> {
+        self.scanning.try_enter(org).ok_or(Crowded)
+    }
+}
+
+impl From<Crowded> for HttpError {
+    fn from(crowded: Crowded) -> Self {
+        note_refusal("process");
+        let error = Self::unavailable(crowded.to_string());
+        error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS)
+    }
+}
+
 impl Drop for ReaderPlace {
     fn drop(&mut self) {
         metrics::gauge!("waypost_feed_readers").decrement(1);
@@ -136,4 +182,19 @@ fn note_refusal(of: &'static str) {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code that holds this lock can panic halfway through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_organization_with_many_members_has_few_readers_of_positions() {
+        let (turns, many) = (Turns::new(1), OrgId::from("many"));
+        let mut held: Vec<_> = std::iter::from_fn(|| turns.scan(&many).ok()).collect();
+        assert_eq!(held.len(), SCAN_AT_ONCE / 2);
+        assert!(turns.scan(&OrgId::from("other")).is_ok());
+        drop(held.pop());
+        assert!(turns.scan(&many).is_ok());
+    }
 }

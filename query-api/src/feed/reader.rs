@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError, Whose};
+use event_log::{EventLog, Item, Position, ReadError, TailError, VaultError, Whose};
 use futures::{Stream, stream};
-use schemas::{Log, OrgId, Recorded, Visibility};
-use service::{Clock, Share, Shares};
+use schemas::{AccountId, AggregateType, Log, OrgId, Recorded, Visibility};
+use service::{Clock, Share};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::asked::{Asked, Form};
+use super::followed::{Followed, Taken};
 use super::line::line;
-use super::places::TURN;
+use super::places::{Crowded, TURN, Turns};
 use super::sharing::Sharing;
 
 /// Events per batch: enough to be fast, few enough to hold little for a slow reader.
@@ -35,6 +36,8 @@ pub(super) enum FeedError {
     Vault(#[from] VaultError),
     #[error("event {0} cannot be read: {1}")]
     Undecodable(u64, String),
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
 }
 
 impl FeedError {
@@ -43,7 +46,7 @@ impl FeedError {
         match self {
             Self::Read(error) => error.passes(),
             Self::Vault(error) => error.passes(),
-            Self::Tail(_) | Self::Undecodable(..) => false,
+            Self::Tail(_) | Self::Undecodable(..) | Self::Crowded(_) => false,
         }
     }
 }
@@ -66,15 +69,21 @@ pub(super) struct FeedLine {
 pub(super) struct Reader {
     log: EventLog,
     clock: Arc<dyn Clock>,
-    tail: Tail,
+    followed: Followed,
     /// The organization; `None` for callers with access to the log itself, who see all events.
     org: Option<OrgId>,
     /// Turns to catch up in; `None` if the reader yields to no one.
-    turns: Option<Shares<OrgId>>,
+    turns: Option<Turns>,
+    /// The place that is held while everybody's positions are read.
+    scan: Option<Share<OrgId>>,
     /// The persons that may be seen, once events concern any.
     sharing: Option<Sharing>,
+    /// Whether somebody may have joined since they were looked up.
+    may_have_joined: bool,
     /// Events taken from the log that have not been sent yet.
     taken: Vec<Item>,
+    /// The sequence up to which events were sent or passed over.
+    passed: u64,
     /// Bytes that were sent last and may not have been taken yet.
     held: usize,
     asked: Asked,
@@ -103,25 +112,29 @@ impl Reader {
             Form::Lines => (asked.after.unwrap_or(0), Some(end)),
             Form::ServerSent => (asked.after.unwrap_or(end), None),
         };
-        let (tail, sharing) = match org {
-            None => (log.read_for(feed, Whose::All, after).await?, None),
+        let (followed, sharing) = match org {
+            None => {
+                let events = log.read_for(feed, Whose::All, after).await?;
+                (Followed::all(events), None)
+            }
             Some(org) if feed == Log::Locations => {
                 let sharing = Sharing::load(log, org).await?;
-                (sharing.tail(log, after, end).await?, Some(sharing))
+                let positions = Followed::positions(log, &sharing, after, end.is_none());
+                (positions.await?, Some(sharing))
             }
-            Some(org) => {
-                let whose = Whose::Organization(org, None);
-                (log.read_for(feed, whose, after).await?, None)
-            }
+            Some(org) => (Followed::of_organization(log, org, after).await?, None),
         };
         Ok(Self {
             log: log.clone(),
             clock: Arc::clone(clock),
-            tail,
+            followed,
             org: org.cloned(),
             turns: None,
+            scan: None,
             sharing,
+            may_have_joined: false,
             taken: Vec::new(),
+            passed: after,
             held: 0,
             left: asked.limit.unwrap_or(u64::MAX),
             asked,
@@ -135,10 +148,22 @@ impl Reader {
         self.start
     }
 
-    /// Takes turns with other readers that catch up.
-    pub(super) fn in_turns(mut self, turns: Shares<OrgId>) -> Self {
+    /// Takes turns with other readers that catch up, and one of the places for reading everybody's
+    /// positions if it does.
+    pub(super) fn in_turns(mut self, turns: Turns) -> Result<Self, Crowded> {
         self.turns = Some(turns);
-        self
+        self.hold_scan()?;
+        Ok(self)
+    }
+
+    fn hold_scan(&mut self) -> Result<(), Crowded> {
+        if let (Some(turns), Some(org)) = (&self.turns, &self.org)
+            && self.followed.scans()
+            && self.scan.is_none()
+        {
+            self.scan = Some(turns.scan(org)?);
+        }
+        Ok(())
     }
 
     /// Sends nothing after this sequence.
@@ -151,30 +176,26 @@ impl Reader {
     /// if the feed continues. Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<FeedLine>>, FeedError> {
         self.hold(0);
+        let is_past = |end| self.followed.last_sequence().is_none_or(|last| last >= end);
         let ended = self
             .end
-            .is_some_and(|end| self.tail.caught_up() || self.tail.last_sequence() >= end);
+            .is_some_and(|end| self.followed.caught_up() || is_past(end));
         if self.left == 0 || (ended && self.taken.is_empty()) {
             return Ok(None);
         }
-        if self.taken.is_empty()
-            && let Some(org) = &self.org
-        {
+        let waits = self.taken.is_empty() && !self.may_have_joined;
+        if waits && let Some(org) = &self.org {
             self.log.until_read(org).await;
         }
         let mut turn = self.turn().await;
-        if self.taken.is_empty() {
-            let batch = if let Ok(batch) = timeout(TURN, self.tail.next(CHUNK)).await {
-                batch
+        if waits {
+            let taken = if let Ok(taken) = timeout(TURN, self.followed.next(CHUNK)).await {
+                taken
             } else {
                 drop(turn.take());
-                self.tail.next(CHUNK).await
+                self.followed.next(CHUNK).await
             };
-            let batch = batch?;
-            if let Some(org) = &self.org {
-                self.log.count_read(org, batch.bytes);
-            }
-            self.taken = batch.items;
+            self.take(taken?);
         }
         let begun = Instant::now();
         loop {
@@ -187,43 +208,67 @@ impl Reader {
         }
     }
 
+    fn take(&mut self, taken: Taken) {
+        match taken {
+            Taken::Circles => self.may_have_joined = true,
+            Taken::Events(batch) => {
+                if let Some(org) = &self.org {
+                    self.log.count_read(org, batch.bytes);
+                }
+                self.taken = batch.items;
+            }
+        }
+    }
+
     /// Waits for a turn if there is something to catch up with.
     async fn turn(&self) -> Option<Share<OrgId>> {
         let (turns, org) = (self.turns.as_ref()?, self.org.clone()?);
-        if self.tail.caught_up() {
+        if self.followed.caught_up() {
             return None;
         }
-        Some(turns.enter(org).await)
+        Some(turns.catch_up(org).await)
     }
 
-    /// Converts the taken events to lines. Nothing changes until all of them can be sent.
+    /// Converts the taken events to lines, up to one that cannot be sent now: what comes before it
+    /// is sent first. Nothing changes until all of these can be sent.
     async fn tell(&mut self) -> Result<Vec<FeedLine>, FeedError> {
-        let mut events = self.taken.iter().filter_map(Item::event);
-        if events.any(|recorded| recorded.event.personal().is_some()) {
+        if self.may_have_joined || self.concerns_persons() {
             self.look().await?;
         }
-        let mut told = Vec::with_capacity(self.taken.len());
-        for item in &self.taken {
-            let recorded = match item {
-                Item::Event(recorded) => recorded,
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => return Err(FeedError::Undecodable(*sequence, reason.clone())),
-            };
-            let beyond = self.end.is_some_and(|end| recorded.sequence > end);
-            if told.len() as u64 == self.left || beyond || !self.is_told(recorded) {
-                continue;
-            }
-            let feed = recorded.stream.aggregate.log();
-            told.push(FeedLine {
-                position: self.log.position(feed, recorded.sequence),
-                line: line(&self.log, recorded).await?,
-            });
+        if self.follow_newcomers().await? {
+            return Ok(Vec::new());
         }
-        self.taken.clear();
+        let mut told = Vec::with_capacity(self.taken.len());
+        let mut passed = 0;
+        for item in &self.taken {
+            let recorded = match self.wanted(item, told.len() as u64) {
+                Ok(recorded) => recorded,
+                Err(_) if !told.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            if let Some(recorded) = recorded {
+                let feed = recorded.stream.aggregate.log();
+                let position = self.log.position(feed, recorded.sequence);
+                match line(&self.log, recorded).await {
+                    Ok(line) => told.push(FeedLine { position, line }),
+                    Err(_) if !told.is_empty() => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            passed += 1;
+        }
+        if let Some(last) = self.taken.drain(..passed).next_back() {
+            self.passed = last.sequence();
+        }
         self.left -= told.len() as u64;
         self.hold(told.iter().map(|told| told.line.len()).sum());
         Ok(told)
+    }
+
+    /// Whether any of the taken events that may be sent is about a person.
+    fn concerns_persons(&self) -> bool {
+        let mut events = self.taken.iter().filter_map(Item::event);
+        events.any(|recorded| recorded.event.personal().is_some() && self.is_asked_for(recorded))
     }
 
     /// Updates who may be seen.
@@ -236,6 +281,42 @@ impl Reader {
         Ok(())
     }
 
+    /// Follows those who have joined since as well, and returns whether there are any. What was
+    /// taken and not sent is then taken again with theirs, so that all of it is sent in order: who
+    /// joined before it was stored was found just now.
+    async fn follow_newcomers(&mut self) -> Result<bool, FeedError> {
+        if let Some(sharing) = &self.sharing
+            && self.followed.lacks_any_of(sharing)
+        {
+            let followed = Followed::positions(&self.log, sharing, self.passed, true).await?;
+            self.followed = followed;
+            self.taken.clear();
+            self.may_have_joined = false;
+            self.hold_scan()?;
+            return Ok(true);
+        }
+        self.may_have_joined = false;
+        Ok(false)
+    }
+
+    /// Returns the event of an entry that is to be sent after so many others; `None` if it is not.
+    fn wanted<'i>(&self, item: &'i Item, told: u64) -> Result<Option<&'i Recorded>, FeedError> {
+        if told == self.left || self.end.is_some_and(|end| item.sequence() > end) {
+            return Ok(None);
+        }
+        match item {
+            Item::Event(recorded) => Ok(self.is_told(recorded).then_some(&**recorded)),
+            Item::Undecodable {
+                sequence,
+                subject,
+                reason,
+            } if self.may_be_told(subject) => {
+                Err(FeedError::Undecodable(*sequence, reason.clone()))
+            }
+            Item::Undecodable { .. } => Ok(None),
+        }
+    }
+
     fn hold(&mut self, bytes: usize) {
         let gauge = metrics::gauge!("waypost_feed_held_bytes");
         gauge.decrement(amount(self.held));
@@ -244,12 +325,29 @@ impl Reader {
     }
 
     fn is_told(&self, recorded: &Recorded) -> bool {
-        recorded.event.visibility() == Visibility::Public
-            && self.asked.wants(&recorded.event.name())
+        self.is_asked_for(recorded)
             && self
                 .sharing
                 .as_ref()
                 .is_none_or(|sharing| sharing.sees(recorded, self.clock.now()))
+    }
+
+    fn is_asked_for(&self, recorded: &Recorded) -> bool {
+        recorded.event.visibility() == Visibility::Public
+            && self.asked.wants(&recorded.event.name())
+    }
+
+    /// Whether an entry that cannot be read may be an event that would have to be sent, judging by
+    /// its subject.
+    fn may_be_told(&self, subject: &str) -> bool {
+        let Some(kind) = EventLog::kind_of(subject) else {
+            return true;
+        };
+        let id = EventLog::ids_of(subject).and_then(|(_, id)| id.parse().ok());
+        match (kind, &self.sharing, id.map(AccountId)) {
+            (AggregateType::Track, Some(sharing), Some(person)) => sharing.knows(person),
+            _ => self.asked.wants_of(kind),
+        }
     }
 
     /// Streams everything as lines.

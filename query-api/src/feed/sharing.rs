@@ -1,10 +1,10 @@
 //! Which persons' events an organization sees: those of members of its circles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use domain::circles::{Circles, Viewer};
-use event_log::{EventLog, ReadError, Tail, Whose};
+use event_log::{EventLog, Page, ReadError};
 use futures::future::try_join_all;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 
@@ -12,8 +12,10 @@ use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 const PAGE: usize = 1_000;
 /// Accounts read concurrently.
 const SIDE_BY_SIDE: usize = 32;
-/// Up to this many members are followed individually. Beyond that, all positions are scanned.
-const BY_NAME: usize = 200;
+/// What a read and each event that it returns count as, in bytes: about what they take on their
+/// way.
+const READ_BYTES: usize = 1_024;
+const EVENT_BYTES: usize = 1_024;
 
 /// The organization's circles and the visibility of their members.
 pub(super) struct Sharing {
@@ -61,42 +63,36 @@ impl Sharing {
         self.circles.shows(&self.viewer, &recorded.event, now)
     }
 
-    /// Follows the positions after `after`. If the feed continues (`end` is none), people may join
-    /// who are not members yet.
-    pub(super) async fn tail(
-        &self,
-        log: &EventLog,
-        after: u64,
-        end: Option<u64>,
-    ) -> Result<Tail, ReadError> {
-        let by_name = 1..=BY_NAME;
-        if end.is_some() && by_name.contains(&self.members.len()) {
-            let tracks: Vec<_> = self
-                .members
-                .keys()
-                .map(|member| StreamId::of_track(*member))
-                .collect();
-            let whose = Whose::Aggregates(&tracks);
-            return log.read_for(Log::Locations, whose, after).await;
-        }
-        let whose = Whose::Kind(AggregateType::Track);
-        log.read_for(Log::Locations, whose, after).await
+    /// The organization.
+    pub(super) fn org(&self) -> &OrgId {
+        &self.org
+    }
+
+    /// All current and former members.
+    pub(super) fn members(&self) -> impl ExactSizeIterator<Item = AccountId> {
+        self.members.keys().copied()
+    }
+
+    /// Whether a person is or was a member.
+    pub(super) fn knows(&self, member: AccountId) -> bool {
+        self.members.contains_key(&member)
+    }
+
+    /// The sequence up to which all events of circles are applied.
+    pub(super) fn circles_through(&self) -> u64 {
+        self.circles_through
     }
 
     async fn take_in_circles(&mut self, log: &EventLog) -> Result<(), ReadError> {
         loop {
             let (kind, after) = (Some(AggregateType::Circle), self.circles_through);
             let page = log.page(Log::Events, &self.org, kind, after, PAGE).await?;
-            let mut joined = Vec::new();
+            self.charge(log, 1, page.items.len());
+            let newcomers = self.newcomers(&page);
+            self.take_in_members(log, &newcomers).await?;
             for recorded in page.events() {
                 self.circles.apply(recorded);
-                if let Event::CircleMemberJoined(member) = &recorded.event
-                    && self.members.insert(member.user_id, 0).is_none()
-                {
-                    joined.push(member.user_id);
-                }
             }
-            self.take_in_members(log, &joined).await?;
             self.circles_through = page.through;
             if page.complete {
                 return Ok(());
@@ -104,7 +100,18 @@ impl Sharing {
         }
     }
 
-    /// Applies what new members have said about being seen so far.
+    /// The persons who join according to these events and are not known yet.
+    fn newcomers(&self, page: &Page) -> Vec<AccountId> {
+        let joined = page.events().filter_map(|recorded| match &recorded.event {
+            Event::CircleMemberJoined(member) => Some(member.user_id),
+            _ => None,
+        });
+        let new: BTreeSet<_> = joined.filter(|member| !self.knows(*member)).collect();
+        new.into_iter().collect()
+    }
+
+    /// Applies what new members have said about being seen so far. A member is known only with all
+    /// of it, even if the wait for it is cancelled.
     async fn take_in_members(
         &mut self,
         log: &EventLog,
@@ -115,10 +122,12 @@ impl Sharing {
                 .iter()
                 .map(|member| load(log.clone(), *member))
                 .collect();
-            for events in try_join_all(loads).await? {
-                for recorded in &events {
-                    self.take_in_account(recorded);
-                }
+            let loaded = try_join_all(loads).await?;
+            let events: usize = loaded.iter().map(Vec::len).sum();
+            self.charge(log, loaded.len(), events);
+            self.members.extend(some.iter().map(|member| (*member, 0)));
+            for recorded in loaded.iter().flatten() {
+                self.take_in_account(recorded);
             }
         }
         Ok(())
@@ -129,6 +138,7 @@ impl Sharing {
         loop {
             let (kind, after) = (AggregateType::Account, self.accounts_through);
             let page = log.page_of_kind(kind, after, PAGE).await?;
+            self.charge(log, 1, page.items.len());
             for recorded in page.events() {
                 self.take_in_account(recorded);
             }
@@ -150,8 +160,33 @@ impl Sharing {
             self.circles.apply(recorded);
         }
     }
+
+    /// Counts what was read as read by the organization, which gives way to others accordingly.
+    fn charge(&self, log: &EventLog, reads: usize, events: usize) {
+        log.count_read(&self.org, cost(reads, events));
+    }
+}
+
+/// What reads cost that returned so many events, in bytes.
+fn cost(reads: usize, events: usize) -> usize {
+    reads * READ_BYTES + events * EVENT_BYTES
 }
 
 async fn load(log: EventLog, account: AccountId) -> Result<Vec<Recorded>, ReadError> {
     log.load(&StreamId::of_account(account)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_whose_account_is_read_is_paid_for() {
+        assert_eq!(cost(0, 0), 0);
+        // An account that was only registered.
+        let one = cost(1, 1);
+        assert!(one > 0);
+        assert_eq!(cost(10_000, 10_000), 10_000 * one);
+        assert!(cost(1, 1_000) > 500 * one);
+    }
 }

@@ -4,6 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 
+/// The earliest time that Postgres stores, in microseconds since 1970: the beginning of 4713 BC. Its
+/// latest is after any that can be parsed.
+const EARLIEST: i64 = -210_866_803_200_000_000;
+
 /// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sorted {
@@ -132,7 +136,8 @@ impl Cursor {
 }
 
 fn time(micros: &str) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp_micros(micros.parse().ok()?)
+    let micros = micros.parse().ok().filter(|micros| *micros >= EARLIEST)?;
+    DateTime::from_timestamp_micros(micros)
 }
 
 #[cfg(test)]
@@ -154,6 +159,16 @@ mod tests {
             "[^\0]{0,100}".prop_map(SortKey::Name),
             any::<i64>().prop_map(SortKey::Amount),
         ]
+    }
+
+    #[test]
+    fn a_time_that_postgres_cannot_store_is_no_cursor() {
+        let cursor = |text: &str| Cursor::decode(&URL_SAFE_NO_PAD.encode(text));
+        assert!(cursor(&format!("2/{EARLIEST}/id")).is_some());
+        for micros in [EARLIEST - 1, -8_000_000_000_000_000_000, i64::MIN, i64::MAX] {
+            assert_eq!(cursor(&format!("2/{micros}/id")), None);
+            assert_eq!(cursor(&format!("2/c{micros}/5/Parisid")), None);
+        }
     }
 
     proptest! {

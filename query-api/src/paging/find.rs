@@ -4,23 +4,25 @@
 /// `$1`, the organization, `$2`, the parent of the list, and `$3`, its state. The latter two are
 /// empty for none. `$total` selects the counters whose sum is the list's total, by all three. Every
 /// row has that total. If blocks and counters know a state by another name than `$3`, `$key` is
-/// that name, and `$counters` is the table that `$total` refers to.
+/// that name, and `$counters` is the table that `$total` refers to. The rows are collected, unless
+/// `$read` takes their stream.
 ///
 /// The list's blocks, counted by the projection in the same snapshot, lead from a number to the
 /// block in which the page begins, so that no more than a block is skipped, in an index only. A
 /// cursor leads to the page itself, and so does the first page's number.
 macro_rules! find_page {
     ($row:ident from $table:literal by $id:literal: $columns:literal within $within:literal,
-     total $total:literal, ($org:expr, $parent:expr, $state:expr), $page:expr, $models:expr) => {
+     total $total:literal, ($org:expr, $parent:expr, $state:expr), $page:expr, $models:expr
+     $(, by $read:path)?) => {
         find_page!(
             $row from $table by $id: $columns within $within,
             known as "$3", total "parent = $2 AND " $total in "totals",
-            ($org, $parent, $state), $page, $models
+            ($org, $parent, $state), $page, $models $(, by $read)?
         )
     };
     ($row:ident from $table:literal by $id:literal: $columns:literal within $within:literal,
      known as $key:literal, total $($total:literal)+ in $counters:literal,
-     ($org:expr, $parent:expr, $state:expr), $page:expr, $models:expr) => {
+     ($org:expr, $parent:expr, $state:expr), $page:expr, $models:expr $(, by $read:path)?) => {
         match $page.offset() {
             0 => {
                 let rows = $crate::paging::read_page!(
@@ -31,7 +33,7 @@ macro_rules! find_page {
                     ($org, $parent, $state, $page.fetched(),
                      $page.after_time(), $page.least_id())
                 );
-                rows.fetch_all($models).await
+                $crate::paging::take_rows!(rows, $models $(, $read)?)
             }
             offset => {
                 let rows = $crate::paging::read_page!(
@@ -81,12 +83,23 @@ macro_rules! find_page {
                     total $($total)+ in $counters,
                     ($org, $parent, $state, $page.fetched(), offset)
                 );
-                rows.fetch_all($models).await
+                $crate::paging::take_rows!(rows, $models $(, $read)?)
             }
         }
     };
 }
 pub(crate) use find_page;
+
+/// Collects rows, or gives their stream to a function.
+macro_rules! take_rows {
+    ($rows:ident, $models:expr) => {
+        $rows.fetch_all($models).await
+    };
+    ($rows:ident, $models:expr, $read:path) => {
+        $read($rows.fetch($models)).await
+    };
+}
+pub(crate) use take_rows;
 
 /// Reads the rows of a page from its `first` on. Rows with the same creation time are read
 /// separately from the rest, so that each part is one range of the index, however many these are.

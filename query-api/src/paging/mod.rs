@@ -7,8 +7,10 @@
 mod cursor;
 mod find;
 mod merged;
+mod one_by_one;
 mod parameters;
 
+use axum::body::Body;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
@@ -17,7 +19,7 @@ use service::HttpError;
 
 use self::cursor::Cursor;
 pub(crate) use self::cursor::{Grouping, SortKey, Sorted};
-pub(crate) use self::find::{find_page, read_page};
+pub(crate) use self::find::{find_page, read_page, take_rows};
 pub(crate) use self::merged::{Block, Window, time};
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
@@ -191,15 +193,19 @@ impl Page {
         if let Err(error) = serde_json::to_writer(&mut body, &envelope) {
             return HttpError::internal(error).into_response();
         }
-        let json = HeaderValue::from_static("application/json");
-        let mut response = ([(header::CONTENT_TYPE, json)], body).into_response();
-        let link =
-            next.and_then(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")).ok());
-        if let Some(link) = link {
-            response.headers_mut().insert(header::LINK, link);
-        }
-        response
+        respond(body.into(), next)
     }
+}
+
+/// Returns a response with a page, and with the address of the next one.
+fn respond(body: Body, next: Option<String>) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    let mut response = ([(header::CONTENT_TYPE, json)], body).into_response();
+    let link = next.and_then(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")).ok());
+    if let Some(link) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    response
 }
 
 /// Returns the address of the next page: this one's, except for its place in the list.

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
+use service::Share;
 use sqlx::PgPool;
 
 use super::filter::Filter;
 use super::rarest::Part;
+use super::turns::Turns;
 
 /// Maximum number of cached counts, and of parts of texts. One more clears all of them.
 const KEPT: usize = 10_000;
@@ -45,9 +47,12 @@ pub(super) struct Text {
     pub(super) sought: String,
 }
 
-/// The cache. Clones share it.
+/// The cache, and the turns of searches that it does not answer. Clones share both.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(Arc<Mutex<CountCache>>);
+pub(crate) struct Counts {
+    cache: Arc<Mutex<CountCache>>,
+    turns: Turns,
+}
 
 #[derive(Debug, Default)]
 struct CountCache {
@@ -78,8 +83,17 @@ impl Counts {
         insert(&mut self.lock().parts, text, part);
     }
 
+    /// Waits for a turn to search.
+    pub(crate) async fn turn(
+        &self,
+        org: &OrgId,
+        models: &PgPool,
+    ) -> Result<Share<OrgId>, sqlx::Error> {
+        self.turns.begin(org, models).await
+    }
+
     fn lock(&self) -> MutexGuard<'_, CountCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,9 +10,11 @@ mod filter;
 mod hit;
 mod kind;
 mod order;
+mod page;
 mod rarest;
 mod statement;
 mod total;
+mod turns;
 
 pub(crate) use self::asked::{Search, anywhere, asked_text, asked_words};
 pub(crate) use self::counts::Counts;

@@ -18,15 +18,24 @@ pub(super) struct Order {
 
 /// A range of a list.
 pub(super) enum Stretch<'a> {
-    /// From its beginning.
+    /// All of it.
     All,
-    /// After a position in a list that is ordered by this and then by id.
-    Behind(&'a SortKey, &'a str),
-    /// After an item, within its group.
-    InGroup(Member<'a>, DateTime<Utc>, &'a str),
+    /// After an item, among those of the same key.
+    InTie(&'a SortKey, &'a str),
+    /// The items with a key after this one.
+    BehindTie(&'a SortKey),
+    /// The items with the last key of the rows [`WALKED`].
+    LastTie,
+    /// After an item of a group, among those of the same time.
+    InMoment(Member<'a>, DateTime<Utc>, &'a str),
+    /// The items of a group behind this time.
+    InGroup(Member<'a>, DateTime<Utc>),
     /// The groups after one.
     BehindGroup(Member<'a>),
 }
+
+/// The name in SQL of the first rows of a list, in the order of its key alone.
+pub(super) const WALKED: &str = "walked";
 
 /// The value of a field that a group has in common.
 #[derive(Clone, Copy)]
@@ -63,13 +72,50 @@ impl Order {
 
     /// Appends the order by its key, or by the name that a subquery gives it.
     pub(super) fn push(self, query: &mut QueryBuilder<Postgres>, key: &str) {
-        query.push(" ORDER BY ").push(key);
+        self.push_key_only(query, key);
         query.push(match (self.by, self.descending) {
             (Sorted::Grouped(_), false) => ", created_at DESC, id",
-            (Sorted::Grouped(_), true) => " DESC, created_at, id DESC",
-            (_, false) => ", id",
-            (_, true) => " DESC, id",
+            (Sorted::Grouped(_), true) => ", created_at, id DESC",
+            _ => ", id",
         });
+    }
+
+    /// Appends the order by its key alone.
+    pub(super) fn push_key_only(self, query: &mut QueryBuilder<Postgres>, key: &str) {
+        query.push(" ORDER BY ").push(key);
+        if self.descending {
+            query.push(" DESC");
+        }
+    }
+
+    /// Whether its index has the items of equal key in the same order. If not, they would all have
+    /// to be sorted for the first of them.
+    pub(super) fn has_ties_in_order(self) -> bool {
+        match self.by {
+            Sorted::Created | Sorted::Amount => self.descending,
+            Sorted::Name => !self.descending,
+            Sorted::Grouped(_) => true,
+        }
+    }
+
+    /// The column that [`Self::push_place`] gives its key.
+    pub(super) fn place(self) -> &'static str {
+        match self.by {
+            Sorted::Created => "created_at",
+            Sorted::Amount => "place_amount",
+            Sorted::Name | Sorted::Grouped(_) => "place_text",
+        }
+    }
+
+    /// Appends SQL for the last key of the rows [`WALKED`].
+    pub(super) fn push_last(self, query: &mut QueryBuilder<Postgres>) {
+        let last = if self.descending { "min" } else { "max" };
+        query
+            .push("(SELECT ")
+            .push(last)
+            .push("(")
+            .push(self.place());
+        query.push(") FROM ").push(WALKED).push(")");
     }
 
     pub(super) fn key(self) -> &'static str {
@@ -85,36 +131,31 @@ impl Order {
         };
         match stretch {
             Stretch::All => {}
-            Stretch::Behind(key, id) => {
-                // Only the first comparison bounds the index scan. The rest breaks ties.
-                query.push(" AND ").push(self.key).push(further).push("= ");
+            Stretch::InTie(key, id) => {
+                query.push(" AND ").push(self.key).push(" = ");
                 push_key(query, key);
-                query.push(" AND (").push(self.key).push(further);
-                push_key(query, key);
-                query
-                    .push(" OR id > ")
-                    .push_bind((*id).to_owned())
-                    .push(")");
+                query.push(" AND id > ").push_bind((*id).to_owned());
             }
-            Stretch::InGroup(group, at, id) => {
+            Stretch::BehindTie(key) => {
+                query.push(" AND ").push(self.key).push(" ").push(further);
+                query.push(" ");
+                push_key(query, key);
+            }
+            Stretch::LastTie => {
+                query.push(" AND ").push(self.key).push(" = ");
+                self.push_last(query);
+            }
+            Stretch::InMoment(group, at, id) => {
+                group.push(query, "=");
+                query.push(" AND created_at = ").push_bind(*at);
+                query.push(" AND id ").push(further).push(" ");
+                query.push_bind((*id).to_owned());
+            }
+            Stretch::InGroup(group, at) => {
                 // Within a group the newest come first, unless the whole order is reversed.
                 group.push(query, "=");
-                query
-                    .push(" AND created_at ")
-                    .push(back)
-                    .push("= ")
-                    .push_bind(*at);
-                query
-                    .push(" AND (created_at ")
-                    .push(back)
-                    .push(" ")
-                    .push_bind(*at);
-                query
-                    .push(" OR id ")
-                    .push(further)
-                    .push(" ")
-                    .push_bind((*id).to_owned());
-                query.push(")");
+                query.push(" AND created_at ").push(back).push(" ");
+                query.push_bind(*at);
             }
             Stretch::BehindGroup(group) => group.push(query, further),
         }
@@ -122,8 +163,8 @@ impl Order {
 }
 
 impl<'a> Stretch<'a> {
-    /// Returns the part of a list after an item. Groups are read separately, so that each statement
-    /// is one range of the index, however large a group is.
+    /// Returns the part of a list after an item. Items of the same key or group are read separately,
+    /// so that each statement is one range of the index, however many these are.
     pub(super) fn behind(after: Option<(&'a SortKey, &'a str)>, kind: &'static Kind) -> Vec<Self> {
         let Some((key, id)) = after else {
             return vec![Self::All];
@@ -132,9 +173,13 @@ impl<'a> Stretch<'a> {
             && let Some(field) = kind.field(*grouping)
         {
             let group = Member { field, value };
-            return vec![Self::InGroup(group, *at, id), Self::BehindGroup(group)];
+            return vec![
+                Self::InMoment(group, *at, id),
+                Self::InGroup(group, *at),
+                Self::BehindGroup(group),
+            ];
         }
-        vec![Self::Behind(key, id)]
+        vec![Self::InTie(key, id), Self::BehindTie(key)]
     }
 }
 

@@ -9,7 +9,6 @@ use super::asked::{Search, anywhere};
 use super::counts::Counts;
 use super::hit::{Found, Hits};
 use super::kind::{Kind, is_known_by_key};
-use super::order::{Order, Stretch};
 use super::rarest::Part;
 use crate::paging::{Grouping, Page};
 
@@ -45,8 +44,8 @@ impl<'a> Within<'a> {
         is_known_by_key(self.state)
     }
 
-    /// Finds a page. `columns` are SQL, over the kind's table. Counting runs concurrently, so that
-    /// the total may be slightly newer.
+    /// Finds a page, a search in its turn. `columns` are SQL, over the kind's table. Counting runs
+    /// concurrently, so that the total may be slightly newer.
     pub(crate) async fn find<T>(
         self,
         columns: &'static str,
@@ -57,6 +56,12 @@ impl<'a> Within<'a> {
     where
         T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
+        // The beginning of a plain list costs the same however long the list is.
+        let _turn = if search.is_plain() && self.state.is_empty() && page.offset() == 0 {
+            None
+        } else {
+            Some(counts.turn(self.org, models).await?)
+        };
         let part = self.rarest_part(search, models, counts).await?;
         let part = part.as_ref();
         let mut query = self.page(columns, (search, part), page);
@@ -64,52 +69,6 @@ impl<'a> Within<'a> {
         let found = found.fetch_all(models);
         let (rows, total) = try_join(found, self.total(search, part, (models, counts))).await?;
         Ok(Hits::of(rows, search.by, total))
-    }
-
-    fn page(
-        self,
-        columns: &'static str,
-        (search, part): (&Search, Option<&Part>),
-        page: &Page,
-    ) -> QueryBuilder<Postgres> {
-        let mut query = QueryBuilder::new("");
-        let order = Order::of(search, self.kind);
-        let rows = |query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>| {
-            query
-                .push("SELECT id, created_at, ")
-                .push(columns)
-                .push(", ");
-            order.push_place(query);
-            query.push(" FROM ");
-            // A subquery has no limit that would make the planner scan in order.
-            let is_rare = part.is_some_and(|part| part.is_rare);
-            if is_rare {
-                query.push("(SELECT * FROM ");
-            }
-            query.push(self.kind.table);
-            self.conditions(query, search, part);
-            order.push_stretch(query, stretch);
-            if is_rare {
-                query.push(" OFFSET 0) AS ").push(self.kind.table);
-            }
-            order.push(query, order.key());
-        };
-        let stretches = Stretch::behind(page.after(), self.kind);
-        if let [stretch] = stretches.as_slice() {
-            rows(&mut query, stretch);
-        } else {
-            query.push("SELECT * FROM (");
-            for (nth, stretch) in stretches.iter().enumerate() {
-                query.push(if nth == 0 { "(" } else { " UNION ALL (" });
-                rows(&mut query, stretch);
-                query.push(" LIMIT ").push_bind(page.fetched()).push(")");
-            }
-            query.push(") AS found");
-            order.push(&mut query, "place_text");
-        }
-        query.push(" OFFSET ").push_bind(page.offset());
-        query.push(" LIMIT ").push_bind(page.fetched());
-        query
     }
 
     /// Appends the conditions of the search. If a part of the text is given, it is looked up

@@ -20,8 +20,6 @@ const PROJECTIONS: &[Projection] = &[
     Projection::SosCalls,
 ];
 
-/// Maximum number of persons considered around a person.
-const PERSONS: i64 = 1_000;
 /// Calls per person, so that one person's many calls do not hide another's.
 const OF_ONE: i64 = 10;
 
@@ -45,6 +43,9 @@ pub(super) async fn list_open(
 }
 
 /// The open calls of the viewer and of those who now share a circle with the viewer, newest first.
+///
+/// Of the members of the viewer's circles, who may be many, only those with an open call are
+/// considered, all of them: a call must not be missed because a circle is large.
 async fn find(
     viewer: AccountId,
     since: DateTime<Utc>,
@@ -58,21 +59,24 @@ async fn find(
                SELECT theirs.account_id
                FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
                WHERE mine.account_id = $1 AND mine.left_at IS NULL AND theirs.left_at IS NULL
+                 AND EXISTS (
+                     SELECT FROM sos_calls AS open
+                     WHERE open.account_id = theirs.account_id AND open.org_id = $2
+                       AND open.resolved_at IS NULL AND open.triggered_at > $3
+                 )
                UNION SELECT $1
-               LIMIT $4
            ) AS near
            JOIN accounts AS person USING (account_id)
            CROSS JOIN LATERAL (
                SELECT sequence, acknowledged_at, triggered_at FROM sos_calls
                WHERE account_id = near.account_id AND org_id = $2
                  AND resolved_at IS NULL AND triggered_at > $3
-               ORDER BY triggered_at DESC LIMIT $5
+               ORDER BY triggered_at DESC LIMIT $4
            ) AS call
-           ORDER BY call.triggered_at DESC LIMIT $6"#,
+           ORDER BY call.triggered_at DESC LIMIT $5"#,
         bigint(viewer),
         SYSTEM_ORG,
         since,
-        PERSONS,
         OF_ONE,
         MOST,
     )

@@ -12,6 +12,7 @@ use sqlx::PgPool;
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{anywhere, asked_text};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,39 +41,52 @@ pub(super) async fn list_workflows(
     reading: Reading<scope::ReadWorkflows>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let page = Page::asked_for(&parameters)?;
+    let text = asked_text(&parameters)?;
     let models = reading.models(&[Projection::Workflows]).await?;
-    let total = count_workflows(reading.org(), models).await?;
-    let workflows = find_workflows(reading.org(), &page, models).await?;
+    let total = count_workflows(reading.org(), text.as_deref(), models).await?;
+    let workflows = find_workflows(reading.org(), text.as_deref(), &page, models).await?;
     Ok(page.answer(&uri, workflows, total))
 }
 
-async fn count_workflows(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+/// Returns the number of workflows with a text in their name or id.
+async fn count_workflows(
+    org: &OrgId,
+    text: Option<&str>,
+    models: &PgPool,
+) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM workflows WHERE org_id = $1"#,
+        r#"SELECT count(*) AS "total!" FROM workflows
+           WHERE org_id = $1 AND ($2::text IS NULL OR name || E'\n' || workflow_id ILIKE $2)"#,
         org.as_str(),
+        text.map(anywhere),
     )
     .fetch_one(models)
     .await
 }
 
+/// Returns those workflows, newest first. An organization has few, so no index is needed.
 async fn find_workflows(
     org: &OrgId,
+    text: Option<&str>,
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<Workflow>, sqlx::Error> {
     sqlx::query_as!(
         Workflow,
-        "SELECT workflow_id AS id, name, status, version, updated_at, created_at
+        r"SELECT workflow_id AS id, name, status, version, updated_at, created_at
          FROM workflows
          WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
            AND (created_at < coalesce($2::timestamptz, 'infinity') OR workflow_id > $3)
+           AND ($6::text IS NULL OR name || E'\n' || workflow_id ILIKE $6)
          ORDER BY created_at DESC, workflow_id OFFSET $4 LIMIT $5",
         org.as_str(),
         page.after_time(),
         page.after_id(),
         page.offset(),
         page.fetched(),
+        text.map(anywhere),
     )
     .fetch_all(models)
     .await

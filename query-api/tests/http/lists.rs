@@ -1,5 +1,9 @@
 //! Lists, page by page and walked as a whole.
 
+use axum::body::HttpBody as _;
+use futures::StreamExt as _;
+use serde_json::Value;
+
 use crate::support::House;
 
 /// 250 runs, ten at each time, of which every fifth failed.
@@ -132,5 +136,58 @@ async fn wrong_parameters_are_refused_before_anything_is_looked_for() {
         let error = answer.error();
         assert!(error.starts_with(word), "{parameters}: {error}");
     }
+    house.close().await;
+}
+
+/// Thirty runs with half a megabyte of steps each.
+const LARGE_RUNS: &str = "INSERT INTO runs
+    SELECT $1, 'r' || lpad(i::text, 2, '0'), 'w1', 1, 'FAILED', '{}',
+           '2026-11-21T00:00:00Z'::timestamptz - make_interval(secs => i), NULL, NULL, NULL,
+           json_build_array(json_build_object('id', 'a', 'output', repeat('x', 500000)))
+    FROM generate_series(0, 29) AS i";
+
+#[tokio::test]
+async fn a_page_of_large_runs_is_sent_run_by_run() {
+    let house = House::open().await;
+    for rows in [LARGE_RUNS, WORKFLOWS] {
+        house.execute(rows).await;
+    }
+    house.count_lists().await;
+    for (query, numbers, total) in [
+        ("limit=100", 0..30, 30),
+        ("limit=20", 0..20, 30),
+        ("limit=20&page=2&state=FAILED", 20..30, 30),
+    ] {
+        let path = format!("/api/v1/workflows/w1/runs?{query}");
+        let answer = house.open_answer("GET", &path, &[]).await;
+        assert!(answer.body().size_hint().exact().is_none(), "{path}");
+        let goes_on = answer.headers().contains_key("link");
+        assert_eq!(goes_on, numbers.end < 30, "{path}");
+        let mut pieces = answer.into_body().into_data_stream();
+        let mut whole = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.unwrap();
+            assert!(piece.len() < 1_000_000, "more than one run at a time");
+            whole.extend_from_slice(&piece);
+        }
+        let list: Value = serde_json::from_slice(&whole).unwrap();
+        assert_eq!(list["total"], total, "{path}");
+        let runs = list["data"].as_array().unwrap().iter();
+        let ids: Vec<_> = runs.map(|run| run["runId"].as_str().unwrap()).collect();
+        let expected: Vec<_> = numbers.map(|number| format!("r{number:02}")).collect();
+        assert_eq!(ids, expected, "{path}");
+        let steps = &list["data"][0]["steps"][0]["output"];
+        assert_eq!(steps.as_str().unwrap().len(), 500_000);
+    }
+    // The next page is found as always.
+    let mut next = Some("/api/v1/workflows/w1/runs?limit=13".to_owned());
+    let mut walked = Vec::new();
+    while let Some(path) = next {
+        let answer = house.get(&path).await;
+        walked.extend(answer.all("runId"));
+        next = answer.next();
+    }
+    let all: Vec<_> = (0..30).map(|number| format!("r{number:02}")).collect();
+    assert_eq!(walked, all);
     house.close().await;
 }

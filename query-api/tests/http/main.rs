@@ -9,10 +9,13 @@
 mod any_page;
 mod business;
 mod checks;
+mod dashboard;
 mod exports;
+mod feeds;
 mod filters;
 mod lists;
 mod outage;
+mod persons;
 mod positions;
 mod searches;
 mod shapes;

@@ -1,8 +1,15 @@
 //! A search finds exactly the records that contain its text, whichever part of it is looked up.
+//! However long searches take, other organizations read meanwhile.
 
+use std::time::Duration;
+
+use futures::future::{join, join_all};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use schemas::OrgId;
+use sqlx::AssertSqlSafe;
 use url::form_urlencoded;
+use uuid::Uuid;
 
 use crate::support::House;
 
@@ -108,4 +115,77 @@ fn a_text_is_found_in_what_has_it_and_in_nothing_else() {
     }
     TestRunner::new(config).run(&texts(), check).unwrap();
     runtime.block_on(house.close());
+}
+
+/// Three amounts, one name, and two times.
+const EQUALS: &str = "INSERT INTO orders
+        (org_id, id, order_number, client_name, status, amount, created_at, updated_at)
+    SELECT $1, md5(n::text), 'O-' || n, 'Ada', 'ACTIVE', n % 3,
+           timestamptz '2026-11-21' + make_interval(days => n % 2), now()
+    FROM generate_series(0, 299) AS n";
+
+#[tokio::test]
+async fn records_of_equal_keys_are_listed_by_their_ids() {
+    let house = House::open().await;
+    house.execute(EQUALS).await;
+    for (sort, order) in [
+        ("amount", "amount, id"),
+        ("-amount", "amount DESC, id"),
+        ("name", "id"),
+        ("-name", "id"),
+        ("createdAt", "created_at, id"),
+        (
+            "number",
+            "lower(order_number) COLLATE \"C\", created_at DESC, id",
+        ),
+    ] {
+        let statement = format!("SELECT id FROM orders WHERE org_id = $1 ORDER BY {order}");
+        let sorted = sqlx::query_scalar(AssertSqlSafe(statement)).bind(house.org.as_str());
+        let sorted: Vec<String> = sorted.fetch_all(&house.pool).await.unwrap();
+        for limit in [7, 100] {
+            let path = format!("/api/v1/orders?sort={sort}&limit={limit}");
+            assert_eq!(house.walk(path.clone()).await, sorted, "{path}");
+            let second = house.get(&format!("{path}&page=2")).await;
+            let expected: Vec<_> = sorted.iter().skip(limit).take(limit).cloned().collect();
+            assert_eq!(second.all("id"), expected, "{path}");
+        }
+    }
+    house.close().await;
+}
+
+/// Returns how many statements wait for a lock.
+async fn waiting(house: &House) -> i64 {
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let waiting = sqlx::query_scalar(waiting).fetch_one(&house.pool);
+    waiting.await.unwrap()
+}
+
+#[tokio::test]
+async fn slow_searches_of_one_organization_hold_up_no_other() {
+    let house = House::open().await;
+    let other = OrgId::from(Uuid::new_v4());
+    let key = format!("Bearer {}", house.key_for(&other, &["admin"]).await);
+    // More than there are connections, and none of them ends until the table is free.
+    let mut held = house.pool.begin().await.unwrap();
+    let lock = sqlx::query("LOCK TABLE orders").execute(&mut *held);
+    lock.await.unwrap();
+    let searches = join_all((0..24).map(|_| house.get("/api/v1/orders?q=client")));
+    let theirs = async {
+        while waiting(&house).await == 0 {}
+        // Lets the others come as far as they get.
+        for _ in 0..100 {
+            waiting(&house).await;
+        }
+        let headers = [("authorization", key.as_str())];
+        let path = "/api/v1/records/contacts/c1";
+        let answer = house.get_with(path, &headers).await;
+        held.rollback().await.unwrap();
+        answer.status
+    };
+    let both = tokio::time::timeout(Duration::from_secs(25), join(searches, theirs));
+    let (found, status) = both.await.unwrap();
+    assert_eq!(status, 404);
+    assert!(found.iter().all(|answer| answer.status == 200));
+    house.close().await;
 }

@@ -13,7 +13,10 @@ use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Writ
 use query_api::exports::ExportSettings;
 use query_api::feed::FeedSettings;
 use query_api::{Dependencies, MapSettings, QuerySettings};
-use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, key};
+use schemas::{
+    AccountId, AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, TokenId,
+    key, organization,
+};
 use serde_json::Value;
 use service::clock::ManualClock;
 use service::{Clock, SystemClock};
@@ -213,7 +216,46 @@ impl House {
         key.expose().to_owned()
     }
 
+    /// Returns the header of a request by a person, who need not have registered.
+    pub(crate) fn person(&self, account: AccountId) -> (&'static str, String) {
+        let id = TokenId::from(Uuid::new_v4());
+        let token = self.access.make_token(account, &id, 0).access_token;
+        ("authorization", format!("Bearer {token}"))
+    }
+
+    pub(crate) async fn get_by(&self, account: AccountId, path: &str) -> Answer {
+        let (name, token) = self.person(account);
+        self.get_with(path, &[(name, token.as_str())]).await
+    }
+
+    /// Makes a person part of the organization's staff, and returns the cookie of their session.
+    pub(crate) async fn staff(&self, account: AccountId) -> String {
+        let stream = StreamId::new(&self.org, AggregateType::Organization, self.org.as_str());
+        let role = organization::Role::Owner;
+        let added = organization::MemberAdded {
+            account_id: account,
+            role,
+        };
+        self.append(stream, Event::OrganizationMemberAdded(added))
+            .await;
+        while self.access.organizations_of(account).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let id = TokenId::from(Uuid::new_v4());
+        let token = self.access.make_token(account, &id, 0).access_token;
+        format!("waypost_session={token}")
+    }
+
     pub(crate) async fn append(&self, stream: StreamId, event: Event) -> Position {
+        self.append_after(stream, Expected::Empty, event).await
+    }
+
+    pub(crate) async fn append_after(
+        &self,
+        stream: StreamId,
+        expected: Expected,
+        event: Event,
+    ) -> Position {
         let event = NewEvent {
             id: EventId(Uuid::new_v4()),
             time: Utc::now(),
@@ -223,7 +265,7 @@ impl House {
         };
         let write = Write {
             stream,
-            expected: Expected::Empty,
+            expected,
             events: vec![event],
         };
         self.log.commit(Commit::from(write)).await.unwrap()

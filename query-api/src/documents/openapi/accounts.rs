@@ -46,8 +46,11 @@ fn operations() -> Vec<Operation> {
             .says(
                 "Sends six digits that are valid for five minutes. Answers the same whether or \
                  not an account has the number. At most five codes an hour per number. Send the \
-                 token of the account that the number is to be attached to, if there is one.",
+                 token of the account that the number is to be attached to, if there is one. A \
+                 repeat under the same `Idempotency-Key` sends nothing, and returns how long the \
+                 first code is still valid.",
             )
+            .by(Caller::Perhaps)
             .takes("CodeRequest")
             .idempotent()
             .answers(
@@ -55,10 +58,10 @@ fn operations() -> Vec<Operation> {
                 "Sent.",
                 answer(vec![(
                     "expires_in",
-                    meaning(integer(1, i64::from(u32::MAX)), "In seconds."),
+                    meaning(integer(0, i64::from(u32::MAX)), "In seconds."),
                 )]),
             )
-            .refuses(&[429, 500, 503]),
+            .refuses(&[401, 429, 500, 503]),
         signs_in(
             post(
                 "/auth/otp/verify",

@@ -39,7 +39,12 @@ fn operations() -> Vec<Operation> {
             .person()
             .read()
             .paged()
-            .answers(200, "Circles with their members.", list("Circle")),
+            .answers(
+                200,
+                "Circles with their members: at most 1,000 of each, and 10,000 of all circles on \
+                 the page together.",
+                list("Circle"),
+            ),
         of_circle(post(
             "/circles/{id}/invites",
             "inviteToCircle",

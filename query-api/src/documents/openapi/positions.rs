@@ -63,7 +63,7 @@ fn operations() -> Vec<Operation> {
         .read()
         .answers(
             200,
-            "The newest position of each person.",
+            "The newest position of each person, newest first: of at most 1,000, those seen last.",
             schema("Positions"),
         ),
         get(

@@ -38,7 +38,7 @@ pub(super) fn part() -> Part {
     call["dependentRequired"] = json!({"lat": ["lng"], "lng": ["lat"]});
     Part {
         tag: "SOS",
-        description: "SOS alerts. Never rate-limited.",
+        description: "SOS alerts. Triggering and answering one is never rate-limited.",
         operations: vec![
             get("/sos", "listOpenSos", "List open SOS alerts")
                 .says(
@@ -99,7 +99,7 @@ fn open() -> Value {
 fn respond(path: &'static str, id_: &'static str, summary: &'static str) -> Operation {
     let status = word(&["acknowledged", "resolved"]);
     post(path, id_, summary)
-        .person()
+        .by(Caller::Uncounted)
         .path_value("id", "The call.", id())
         .idempotent()
         .answers(
@@ -108,5 +108,5 @@ fn respond(path: &'static str, id_: &'static str, summary: &'static str) -> Oper
             answer(vec![("sos_id", string()), ("status", status)]),
         )
         .command()
-        .refuses(&[404, 413])
+        .refuses(&[401, 404, 413])
 }

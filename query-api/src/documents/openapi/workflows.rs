@@ -33,12 +33,12 @@ pub(super) fn part() -> Part {
     Part {
         tag: "Workflows",
         description: "Workflow definitions and their runs.",
-        operations: operations(),
+        operations: definitions().into_iter().chain(runs()).collect(),
         schemas,
     }
 }
 
-fn operations() -> Vec<Operation> {
+fn definitions() -> Vec<Operation> {
     vec![
         post(
             "/api/v1/workflows/{workflowId}/trigger",
@@ -85,6 +85,7 @@ fn operations() -> Vec<Operation> {
         get("/api/v1/workflows", "listWorkflows", "List workflows")
             .key(Scope::ReadWorkflows)
             .read()
+            .sought("Part of a name or of an id, whatever its case.")
             .paged()
             .answers(200, "Workflows.", list("WorkflowSummary")),
         get(
@@ -98,6 +99,11 @@ fn operations() -> Vec<Operation> {
         .answers(200, "The newest version.", schema("Workflow"))
         .answer_header("ETag")
         .refuses(&[404]),
+    ]
+}
+
+fn runs() -> Vec<Operation> {
+    vec![
         get(
             "/api/v1/workflows/{workflowId}/runs",
             "listRuns",

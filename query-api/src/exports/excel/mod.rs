@@ -2,12 +2,13 @@
 //!
 //! The library writes all parts of a workbook except its rows. These are written as they arrive,
 //! compressed immediately, into a separate file, and copied unchanged into the workbook at the end.
+//! The caller provides that file and the one in which the workbook is put together, so that it can
+//! limit their size.
 
 mod cells;
 mod frame;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Seek as _, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 
 use rust_xlsxwriter::XlsxError;
 use zip::write::SimpleFileOptions;
@@ -29,8 +30,8 @@ const PACKING: u8 = 2;
 /// Rows are compressed in pieces of about this many bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Writes the rows of one kind into a workbook.
-pub struct ExcelWriter {
+/// Writes the rows of one kind into a workbook, with the help of files `S`.
+pub struct ExcelWriter<S: Read + Write + Seek> {
     kind: &'static Kind,
     title: Title,
     rows_per_sheet: u32,
@@ -38,30 +39,32 @@ pub struct ExcelWriter {
     forms: [Sheet; 2],
     cells: Cells,
     /// The compressed sheets.
-    packed: ZipWriter<BufWriter<File>>,
+    packed: ZipWriter<BufWriter<S>>,
     piece: Vec<u8>,
     sheets: usize,
     next_row: u32,
     bytes: u64,
 }
 
-impl ExcelWriter {
-    /// Creates a workbook with the header of its first sheet.
-    pub fn new(kind: &'static Kind, title: Title) -> io::Result<Self> {
-        Self::with_rows_per_sheet(kind, title, ROWS_PER_SHEET)
+impl<S: Read + Write + Seek> ExcelWriter<S> {
+    /// Creates a workbook with the header of its first sheet. Its sheets are kept in `packed`, an
+    /// empty file, until it is finished.
+    pub fn new(kind: &'static Kind, title: Title, packed: S) -> io::Result<Self> {
+        Self::with_rows_per_sheet(kind, title, packed, ROWS_PER_SHEET)
     }
 
     /// Creates a workbook whose sheets are full at `rows_per_sheet`, the header included.
     pub fn with_rows_per_sheet(
         kind: &'static Kind,
         title: Title,
+        packed: S,
         rows_per_sheet: u32,
     ) -> io::Result<Self> {
         let frame = Frame::new(kind, &title, 2).map_err(failed)?;
         let mut writer = Self {
             forms: [frame.sheet(1)?, frame.sheet(2)?],
             cells: Cells::new(frame.styles()?, kind.columns.len()),
-            packed: ZipWriter::new(BufWriter::new(tempfile::tempfile()?)),
+            packed: ZipWriter::new(BufWriter::new(packed)),
             piece: Vec::with_capacity(2 * PIECE_BYTES),
             sheets: 0,
             next_row: 0,
@@ -88,15 +91,15 @@ impl ExcelWriter {
         Ok(())
     }
 
-    /// Writes the finished workbook to `out`.
-    pub fn finish(mut self, mut out: impl Write) -> io::Result<()> {
+    /// Puts the workbook together in `whole`, an empty file, and writes it to `out`.
+    pub fn finish(mut self, whole: S, mut out: impl Write) -> io::Result<()> {
         self.end_sheet()?;
         let frame = Frame::new(self.kind, &self.title, self.sheets).map_err(failed)?;
         let mut parts = frame.parts()?;
         let mut sheets = ZipArchive::new(self.packed.finish()?.into_inner()?)?;
         // The size of a raw copy must be known before its header is written, or programs that read
         // sequentially do not find the next part.
-        let mut whole = ZipWriter::new(BufWriter::new(tempfile::tempfile()?));
+        let mut whole = ZipWriter::new(BufWriter::new(whole));
         for place in 0..parts.len() {
             let part = parts.by_index_raw(place)?;
             match sheets.index_for_name(&part.name()?) {
@@ -104,10 +107,12 @@ impl ExcelWriter {
                 None => whole.raw_copy_file(part)?,
             }
         }
+        // Makes room for the copy.
+        drop(sheets);
         let mut whole = whole.finish()?.into_inner()?;
         whole.rewind()?;
         io::copy(&mut whole, &mut out)?;
-        Ok(())
+        out.flush()
     }
 
     fn begin_sheet(&mut self) -> io::Result<()> {

@@ -1,12 +1,14 @@
-use std::io::{Cursor, Read as _};
+use std::io::Cursor;
 
 use calamine::{Data, DataType, Reader, Xlsx};
 use chrono::{DateTime, NaiveDate, TimeZone, Utc};
 use proptest::prelude::*;
+use schemas::OrgId;
 
 use super::cells::{LARGEST_NUMBER, LONGEST_TEXT};
 use super::*;
 use crate::exports::column::Column;
+use crate::exports::files::Files;
 
 static THINGS: Kind = Kind {
     name: "things",
@@ -33,8 +35,22 @@ fn title() -> Title {
     }
 }
 
-fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Cursor<Vec<u8>>> {
-    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, title(), rows_per_sheet).unwrap();
+/// A file in memory.
+type Memory = Cursor<Vec<u8>>;
+
+fn writer(rows_per_sheet: u32) -> ExcelWriter<Memory> {
+    let packed = Memory::default();
+    ExcelWriter::with_rows_per_sheet(&THINGS, title(), packed, rows_per_sheet).unwrap()
+}
+
+fn finished(writer: ExcelWriter<Memory>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    writer.finish(Memory::default(), &mut bytes).unwrap();
+    bytes
+}
+
+fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Memory> {
+    let mut writer = writer(rows_per_sheet);
     for (text, number, day, moment) in rows {
         let cells = [
             Cell::Text(text),
@@ -45,9 +61,7 @@ fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Cursor<Vec<u8>>> {
         ];
         writer.write_row(&cells).unwrap();
     }
-    let mut bytes = Vec::new();
-    writer.finish(&mut bytes).unwrap();
-    Xlsx::new(Cursor::new(bytes)).unwrap()
+    Xlsx::new(Cursor::new(finished(writer))).unwrap()
 }
 
 fn row(text: &str) -> Row {
@@ -56,7 +70,7 @@ fn row(text: &str) -> Row {
 }
 
 /// Returns every value of one column below the header, sheet after sheet.
-fn column(workbook: &mut Xlsx<Cursor<Vec<u8>>>, index: usize) -> Vec<Data> {
+fn column(workbook: &mut Xlsx<Memory>, index: usize) -> Vec<Data> {
     let sheets = workbook.worksheets();
     let values = sheets.iter().flat_map(|(_, sheet)| sheet.rows().skip(1));
     values.map(|row| row[index].clone()).collect()
@@ -143,10 +157,9 @@ fn a_full_sheet_is_followed_by_another_with_the_same_header() {
 
 #[test]
 fn each_part_says_at_its_head_how_long_it_is() {
-    let mut writer = ExcelWriter::new(&THINGS, title()).unwrap();
+    let mut writer = writer(ROWS_PER_SHEET);
     writer.write_row(&[Cell::Text("a")]).unwrap();
-    let mut bytes = Vec::new();
-    writer.finish(&mut bytes).unwrap();
+    let bytes = finished(writer);
     let mut parts = ZipArchive::new(Cursor::new(&bytes)).unwrap();
     let mut next = 0;
     for place in 0..parts.len() {
@@ -163,13 +176,11 @@ fn each_part_says_at_its_head_how_long_it_is() {
 
 #[test]
 fn only_the_first_sheet_is_selected() {
-    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, title(), 2).unwrap();
+    let mut writer = writer(2);
     for _ in 0..3 {
         writer.write_row(&[Cell::Text("a")]).unwrap();
     }
-    let mut bytes = Vec::new();
-    writer.finish(&mut bytes).unwrap();
-    let mut parts = ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut parts = ZipArchive::new(Cursor::new(finished(writer))).unwrap();
     let mut selected = |number| {
         let mut text = String::new();
         let mut part = parts.by_name(&part_of(number)).unwrap();
@@ -227,4 +238,37 @@ fn what_excel_cannot_hold_is_text() {
         column(&mut workbook, 2),
         [Data::String("1850-01-01".to_owned())]
     );
+}
+
+/// Writes rows that hardly get smaller.
+fn write_many<S: Read + Write + Seek>(writer: &mut ExcelWriter<S>) -> io::Result<()> {
+    for nth in 0..20_000_u32 {
+        let text = format!("{:x}", nth.wrapping_mul(2_654_435_761));
+        writer.write_row(&[Cell::Text(&text)])?;
+    }
+    Ok(())
+}
+
+/// Writes a workbook with files that may take so many bytes in all.
+fn write_within(bytes: u64) -> io::Result<()> {
+    // An organization gets half of the room.
+    let files = Files::new(2, 2 * bytes);
+    let mut spool = files.try_begin(&OrgId::from("a")).unwrap();
+    let mut writer = ExcelWriter::new(&THINGS, title(), spool.scratch()?)?;
+    write_many(&mut writer)?;
+    let whole = spool.scratch()?;
+    writer.finish(whole, &mut spool)
+}
+
+#[test]
+fn the_files_that_a_workbook_is_made_with_are_limited_too() {
+    let mut writer = writer(ROWS_PER_SHEET);
+    write_many(&mut writer).unwrap();
+    let length = finished(writer).len() as u64;
+    // Less than the rows take, and less than the rows and the workbook take together.
+    for too_few in [length / 2, length * 3 / 2] {
+        let error = write_within(too_few).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+    write_within(2 * length + 100_000).unwrap();
 }

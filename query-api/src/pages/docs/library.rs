@@ -54,6 +54,7 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
         "how-to",
         sources! {
             "docs/how-to/add-a-step-type.md" "For workflows that do something new."
+            "docs/how-to/add-a-record-field.md" "Every place that one field touches."
             "docs/how-to/add-a-projection.md" "For reads that no table serves yet."
             "docs/how-to/add-an-event-version.md" "Old events stay readable."
         },

@@ -8,12 +8,11 @@ use service::HttpError;
 use sqlx::PgPool;
 
 use super::figures::{
-    Begun, Brought, Counted, Figures, HOURS, LEADS, find_deliveries, find_orders, find_runs,
+    Begun, Brought, Counted, Figures, HOURS, LEADS, Sum, find_deliveries, find_orders, find_runs,
     find_sources, first_hour,
 };
 use crate::business::{Analytics, analytics_of};
 use crate::exports::Column;
-use crate::pages::COUNTED;
 use crate::pages::amounts::{grouped, money};
 use crate::pages::chart::{Bar, Chart, Shape};
 
@@ -208,16 +207,19 @@ fn by_hour(hours: &[Begun], now: DateTime<Utc>) -> Vec<Bar> {
 }
 
 fn told(hours: &[Begun], what: &str) -> String {
-    let all: i64 = hours.iter().map(|hour| hour.count).sum();
-    let failed: i64 = hours.iter().map(|hour| hour.failed).sum();
-    let name = match (what, all) {
+    let (all, failed) = (Sum::of_all(hours), Sum::of_failed(hours));
+    let name = match (what, all.0) {
         ("deliver", 1) => "delivery",
         ("deliver", _) => "deliveries",
         (_, 1) => "run",
         _ => "runs",
     };
-    let cut = if all >= COUNTED { "At least " } else { "" };
-    format!("{cut}{all} {name} in the last 24 hours, {failed} of them failed. Hours are in UTC.")
+    let begin = if all.is_cut() { "At least " } else { "" };
+    let least = if failed.is_cut() { "at least " } else { "" };
+    let (all, failed) = (all.0, failed.0);
+    format!(
+        "{begin}{all} {name} in the last 24 hours, {least}{failed} of them failed. Hours are in UTC."
+    )
 }
 
 fn counted(count: i64, what: &str) -> String {
@@ -265,6 +267,39 @@ mod tests {
         assert_eq!(bars[23].cells.join(" "), "7 2");
         assert_eq!(bars[23].parts, [5.0, 2.0]);
         assert_eq!(bars[1].parts, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_sum_says_of_itself_whether_it_was_cut() {
+        let day = |count, failed| {
+            let hour = "2026-11-23T04:00:00Z".parse().unwrap();
+            let begun = Begun {
+                hour,
+                count,
+                failed,
+            };
+            told(&[begun], "deliver")
+        };
+        for (count, failed, text) in [
+            (1, 0, "1 delivery in the last 24 hours, 0 of them failed. "),
+            (
+                99_999,
+                7,
+                "99999 deliveries in the last 24 hours, 7 of them failed. ",
+            ),
+            (
+                100_000,
+                99_999,
+                "At least 100000 deliveries in the last 24 hours, 99999 of them failed. ",
+            ),
+            (
+                100_000,
+                100_000,
+                "At least 100000 deliveries in the last 24 hours, at least 100000 of them failed. ",
+            ),
+        ] {
+            assert_eq!(day(count, failed), format!("{text}Hours are in UTC."));
+        }
     }
 
     #[test]

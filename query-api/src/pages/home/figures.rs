@@ -44,6 +44,27 @@ pub(super) struct Begun {
     pub(super) failed: i64,
 }
 
+/// A sum of hours, which may have been cut off where counting ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum(pub(super) i64);
+
+impl Sum {
+    /// All runs or deliveries.
+    pub(super) fn of_all(hours: &[Begun]) -> Self {
+        Self(hours.iter().map(|hour| hour.count).sum())
+    }
+
+    /// Those that failed.
+    pub(super) fn of_failed(hours: &[Begun]) -> Self {
+        Self(hours.iter().map(|hour| hour.failed).sum())
+    }
+
+    /// Whether there may be more.
+    pub(super) fn is_cut(self) -> bool {
+        self.0 >= COUNTED
+    }
+}
+
 impl Figures {
     pub(super) async fn find(
         org: &OrgId,
@@ -68,17 +89,16 @@ impl Figures {
 
     /// Returns the sums above the charts.
     pub(super) fn tiles(&self) -> Value {
-        let failed = |hours: &[Begun]| hours.iter().map(|hour| hour.failed).sum::<i64>();
-        let all = |hours: &[Begun]| hours.iter().map(|hour| hour.count).sum::<i64>();
+        let tile = |sum: Sum| context! { count => sum.0, is_cut => sum.is_cut() };
         context! {
             revenue => money(self.analytics.total_revenue),
             orders => self.analytics.total_orders,
             leads => self.analytics.total_leads,
             rate => self.analytics.conversion_rate,
-            runs => all(&self.runs),
-            runs_failed => failed(&self.runs),
-            deliveries => all(&self.deliveries),
-            deliveries_failed => failed(&self.deliveries),
+            runs => tile(Sum::of_all(&self.runs)),
+            runs_failed => tile(Sum::of_failed(&self.runs)),
+            deliveries => tile(Sum::of_all(&self.deliveries)),
+            deliveries_failed => tile(Sum::of_failed(&self.deliveries)),
         }
     }
 }
@@ -120,38 +140,9 @@ pub(super) async fn find_sources(
     .await
 }
 
-/// The counters show which workflows have runs in which state, so that only these parts of the
-/// index of the newest by state are read.
+/// The counters show which workflows have runs, and which have some that failed. All runs and those
+/// that failed are each read from an index of their own, up to as many as are counted.
 pub(super) async fn find_runs(
-    org: &OrgId,
-    since: DateTime<Utc>,
-    models: &PgPool,
-) -> Result<Vec<Begun>, sqlx::Error> {
-    sqlx::query_as!(
-        Begun,
-        r#"SELECT date_trunc('hour', begun.created_at, 'UTC') AS "hour!", count(*) AS "count!",
-                  count(*) FILTER (WHERE begun.state = 'FAILED') AS "failed!"
-           FROM (SELECT run.created_at, counted.state
-                 FROM (SELECT parent, state FROM totals
-                       WHERE org_id = $1 AND kind = 'runs' AND count > 0
-                       ORDER BY parent, state LIMIT 1000) AS counted
-                 CROSS JOIN LATERAL (
-                     SELECT created_at FROM runs
-                     WHERE org_id = $1 AND workflow_id = counted.parent
-                       AND state = counted.state AND created_at >= $2
-                     ORDER BY created_at DESC, run_id LIMIT $3
-                 ) AS run LIMIT $3) AS begun
-           GROUP BY 1 ORDER BY 1"#,
-        org.as_str(),
-        since,
-        COUNTED,
-    )
-    .fetch_all(models)
-    .await
-}
-
-/// The same for deliveries, whose indexes contain those that failed.
-pub(super) async fn find_deliveries(
     org: &OrgId,
     since: DateTime<Utc>,
     models: &PgPool,
@@ -161,20 +152,63 @@ pub(super) async fn find_deliveries(
         r#"SELECT date_trunc('hour', begun.created_at, 'UTC') AS "hour!",
                   count(*) FILTER (WHERE NOT begun.failed) AS "count!",
                   count(*) FILTER (WHERE begun.failed) AS "failed!"
-           FROM (SELECT sent.created_at, sent.failed
-                 FROM (SELECT DISTINCT parent FROM totals
-                       WHERE org_id = $1 AND kind = 'deliveries' AND count > 0
-                       ORDER BY parent LIMIT 1000) AS counted
-                 CROSS JOIN LATERAL (
-                     (SELECT created_at, false AS failed FROM deliveries
+           FROM ((SELECT run.created_at, false AS failed
+                  FROM (SELECT DISTINCT parent FROM totals
+                        WHERE org_id = $1 AND kind = 'runs' AND count > 0) AS counted
+                  CROSS JOIN LATERAL (
+                      SELECT created_at FROM runs
+                      WHERE org_id = $1 AND workflow_id = counted.parent AND created_at >= $2
+                      ORDER BY created_at DESC, run_id LIMIT $3
+                  ) AS run LIMIT $3)
+                 UNION ALL
+                 (SELECT run.created_at, true AS failed
+                  FROM (SELECT parent FROM totals
+                        WHERE org_id = $1 AND kind = 'runs' AND state = 'FAILED' AND count > 0
+                       ) AS counted
+                  CROSS JOIN LATERAL (
+                      SELECT created_at FROM runs
+                      WHERE org_id = $1 AND workflow_id = counted.parent AND state = 'FAILED'
+                        AND created_at >= $2
+                      ORDER BY created_at DESC, run_id LIMIT $3
+                  ) AS run LIMIT $3)) AS begun
+           GROUP BY 1 ORDER BY 1"#,
+        org.as_str(),
+        since,
+        COUNTED,
+    )
+    .fetch_all(models)
+    .await
+}
+
+/// The same for deliveries.
+pub(super) async fn find_deliveries(
+    org: &OrgId,
+    since: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Begun>, sqlx::Error> {
+    sqlx::query_as!(
+        Begun,
+        r#"WITH counted AS MATERIALIZED (
+               SELECT DISTINCT parent FROM totals
+               WHERE org_id = $1 AND kind = 'deliveries' AND count > 0
+           )
+           SELECT date_trunc('hour', begun.created_at, 'UTC') AS "hour!",
+                  count(*) FILTER (WHERE NOT begun.failed) AS "count!",
+                  count(*) FILTER (WHERE begun.failed) AS "failed!"
+           FROM ((SELECT sent.created_at, false AS failed
+                  FROM counted CROSS JOIN LATERAL (
+                      SELECT created_at FROM deliveries
                       WHERE org_id = $1 AND webhook_id = counted.parent AND created_at >= $2
-                      ORDER BY created_at DESC, delivery_id LIMIT $3)
-                     UNION ALL
-                     (SELECT created_at, true AS failed FROM deliveries
+                      ORDER BY created_at DESC, delivery_id LIMIT $3
+                  ) AS sent LIMIT $3)
+                 UNION ALL
+                 (SELECT sent.created_at, true AS failed
+                  FROM counted CROSS JOIN LATERAL (
+                      SELECT created_at FROM deliveries
                       WHERE org_id = $1 AND webhook_id = counted.parent AND created_at >= $2
                         AND status = 'FAILED'
-                      ORDER BY created_at DESC, delivery_id LIMIT $3)
-                 ) AS sent LIMIT $3) AS begun
+                      ORDER BY created_at DESC, delivery_id LIMIT $3
+                  ) AS sent LIMIT $3)) AS begun
            GROUP BY 1 ORDER BY 1"#,
         org.as_str(),
         since,

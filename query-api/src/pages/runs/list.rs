@@ -26,7 +26,13 @@ pub(in crate::pages) async fn list_runs(visit: Visit, uri: Uri) -> Result<Respon
     let page = Page::asked_for(&Parameters::of(&uri)?)?;
     let read_from = [Projection::Workflows, Projection::Runs];
     let models = visit.models(&read_from).await?;
+    // A search reads many payloads.
+    let turn = match &filter.q {
+        Some(_) => Some(visit.counts().turn(visit.org(), models).await?),
+        None => None,
+    };
     let (runs, next) = search(visit.org(), &filter, &page, &uri, models).await?;
+    drop(turn);
     let workflows = find_choices(visit.org(), models).await?;
     let frame = visit.page("runs.html", "Runs", "runs").await?;
     let frame = frame.with_script("runs.js").with_style("flow.css");
