@@ -23,6 +23,7 @@ mod outside {
     mod characters;
     mod checks;
     mod circles;
+    mod code_requests;
     mod codes;
     mod common;
     mod connections;

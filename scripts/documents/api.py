@@ -16,7 +16,7 @@ Written from `/openapi.json` by `scripts/check-reference --write`; a running Way
 - **Access tokens** (people) go into the same header.
 - **Lists** answer `{data, total, page, limit}`, with `Link: rel="next"` for those who walk the whole list.
 - **Errors** are `{"error": "<message>"}`, see [errors](errors.md). **Limits**: `RateLimit` and `RateLimit-Policy` on every answer, `Retry-After` on a 429.
-- **Retries**: POST commands take an `Idempotency-Key` (24 hours). The same key with the same body gets the first answer again.
+- **Retries**: POST commands take an `Idempotency-Key` (24 hours). The same key with the same body gets the first answer again, and another body is refused (409, on the trigger 400). Of lines and rows, the first MiB of the body (unpacked) decides this, before any is written; every later line is compared by itself, and one that differs gets an error as its line of answer. If a client pauses for a second before it has sent that much, as one that waits for answers does, or takes more than ten seconds for it, each of its lines is compared by itself.
 - **Read your own writes**: send the `Waypost-Position` of an answer as `Waypost-Min-Position` with a read. The read waits until it includes that write.
 """
 

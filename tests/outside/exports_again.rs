@@ -70,6 +70,24 @@ async fn what_did_not_change_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_file_without_records_is_not_sent_again_either() {
+    let org = system().await.organization().await;
+    let position = position_of("deals", &org).await;
+    let client = reader(&org).await;
+    let first = client.get_at(EXPORT, &position).await;
+    assert_eq!(first.status, 200);
+    let (tag, moment) = (header(&first, "etag"), header(&first, "last-modified"));
+    for known in [("if-none-match", &tag), ("if-modified-since", &moment)] {
+        let again = ask(&client, EXPORT, &[(known.0, known.1)]).await;
+        assert_eq!(again.status, 304, "{known:?}");
+    }
+    let position = write(&org, &contacts(1)).await;
+    client.get_at(EXPORT, &position).await.text();
+    let changed = ask(&client, EXPORT, &[("if-none-match", &tag)]).await;
+    assert_eq!(changed.status, 200);
+}
+
+#[tokio::test]
 async fn every_change_makes_another_file() {
     let org = system().await.organization().await;
     let client = reader(&org).await;

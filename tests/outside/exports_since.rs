@@ -71,6 +71,8 @@ async fn an_export_since_a_moment_holds_what_was_written_and_deleted() {
 
         // Unchanged files are not sent again, and other times are other files.
         let answer = org.admin.get_at(&since, &position).await;
+        let name = answer.header("content-disposition").expect("a name");
+        assert!(name.contains(&format!("\"{kind}-20")), "{name}");
         let tag = answer.header("etag").expect("a tag").to_owned();
         let again = ask(&org.admin, &since, &[("if-none-match", tag.as_str())]).await;
         assert_eq!(again.status, 304, "{kind}");

@@ -198,6 +198,27 @@ async fn a_run_called_off_again_is_called_off_once() {
 }
 
 #[tokio::test]
+async fn a_repeat_of_what_changed_nothing_changes_nothing_later_either() {
+    let (ada, bob) = (
+        system().await.person("Ada").await,
+        system().await.person("Bob").await,
+    );
+    bob.joins(&ada.makes_circle().await, &ada).await;
+    let (hide, show) = ("/location/pause", "/location/resume");
+    let until = json!({"until": (Utc::now() + TimeDelta::hours(1)).to_rfc3339()});
+    let shown = bob.client.post_once(show, "k", &json!({})).await;
+    shown.ok(204);
+    bob.client.post(hide, &until).await.ok(204);
+    // It reaches the server late.
+    let again = bob.client.post_once(show, "k", &json!({})).await;
+    again.ok(204);
+    assert_eq!(again.position(), shown.position());
+    let other = json!({"other": 1});
+    bob.client.post_once(show, "k", &other).await.error(409);
+    assert_eq!(ada.sees_at(&bob.is_at(1.0, 2.0).await).await, []);
+}
+
+#[tokio::test]
 async fn lines_sent_again_are_answered_again() {
     let org = system().await.organization().await;
     let path = "/api/v1/records/contacts";

@@ -215,3 +215,65 @@ async fn new_and_known_records_are_told_apart_however_they_are_mixed() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_packed_file_that_breaks_off_is_an_error_and_goes_on_once_it_is_whole() {
+    let system = system().await;
+    for (coding, name) in [
+        ("gzip", "contacts.csv.gz"),
+        ("zstd", "contacts.csv.zst"),
+        ("gzip", "contacts.ndjson.gz"),
+    ] {
+        let org = system.organization().await;
+        let files = Files::new();
+        // Rows without an id get one by their file.
+        let text = if name.contains("csv") {
+            let mut text = "email,city\r\n".to_owned();
+            for nth in 0..MANY {
+                let _ = write!(text, "a@b.c,City {nth}\r\n");
+            }
+            text
+        } else {
+            ndjson((0..MANY).map(|nth| json!({"email": "a@b.c", "city": format!("City {nth}")})))
+        };
+        let packed = pack(coding, text.as_bytes());
+        let file = files.write(name, &packed[..packed.len() * 9 / 10]);
+        let file = file.to_str().unwrap();
+        let refused = async |options: &[&str]| {
+            let arguments = [&["import", "--org", &org.id], options, &["contacts", file]].concat();
+            let output = system.waypost_output(&arguments, b"").await;
+            assert!(
+                !output.status.success() && output.stdout.is_empty(),
+                "{name}"
+            );
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let said = refused(&["--dry-run"]).await;
+        assert!(
+            said.contains(name) && said.contains("cannot be read"),
+            "{said}"
+        );
+        let none = org.admin.get("/api/export/contacts").await;
+        assert_eq!(none.text().lines().count(), 1, "nothing was imported");
+
+        // Trying again before it is whole changes nothing.
+        for _ in 0..2 {
+            let said = refused(&[]).await;
+            let left = fs::read(format!("{file}.import.json")).expect("a checkpoint");
+            let left: Value = serde_json::from_slice(&left).unwrap();
+            let imported = left["imported"].as_u64().unwrap();
+            let row = format!("{name}: row {} ", imported + 1);
+            assert!(imported > 0 && said.contains(&row), "{said}");
+            let here = exported(&org, &left["position"]).await;
+            assert_eq!(here.len() as u64, imported, "{name}");
+        }
+
+        files.write(name, &packed);
+        let done = import(system, &org, file, b"").await;
+        assert_eq!(done["imported"], MANY, "{name}");
+        assert_eq!(done["rejected"], 0, "{name}");
+        let here = exported(&org, &done["position"]).await;
+        assert_eq!(here.len(), MANY, "{name}");
+        assert!(fs::metadata(format!("{file}.import.json")).is_err());
+    }
+}

@@ -74,6 +74,18 @@ async fn only_coordinates_are_needed_and_now_is_the_time() {
 }
 
 #[tokio::test]
+async fn coordinates_are_kept_to_seven_decimals() {
+    let ada = system().await.person("Ada").await;
+    let sent = json!({"lat": 52.123_456_789_012, "lng": -0.000_000_01});
+    let position = ada.client.post(UPDATE, &sent).await.position();
+    let seen = &history(&ada, &position, "").await[0];
+    assert_eq!(
+        (&seen["lat"], &seen["lng"]),
+        (&json!(52.123_456_8), &json!(0.0))
+    );
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_named() {
     let ada = system().await.person("Ada").await;
     let ahead = (Utc::now() + TimeDelta::minutes(6)).to_rfc3339();
@@ -90,6 +102,11 @@ async fn what_is_wrong_is_named() {
         (with("lng", json!(-180.01)), "lng"),
         (with("lat", json!("1")), "lat"),
         (r#"{"lat":1e999,"lng":2}"#.to_owned(), "lat"),
+        (r#"{"lat":1,"lng":NaN}"#.to_owned(), "lng: "),
+        (
+            r#"[{"lat":1,"lng":2},{"lat":-Infinity,"lng":2}]"#.to_owned(),
+            "[1].lat: ",
+        ),
         (with("accuracy", json!(-1)), "accuracy"),
         (with("speed", json!(-0.5)), "speed"),
         (with("battery", json!(100.5)), "battery"),
@@ -353,16 +370,24 @@ async fn positions_count_one_by_one_and_are_taken_or_refused_as_a_whole() {
     let wrong = ada.client.post(UPDATE, &json!({"lat": 91, "lng": 0})).await;
     wrong.error(400);
     assert_eq!(remaining(&wrong).1, 9, "a mistake counts too");
+    let unusable = ada.client.post_once(UPDATE, "", &fixes(1)).await;
+    unusable.error(400);
+    assert_eq!(
+        remaining(&unusable).1,
+        8,
+        "an unusable key is a mistake too"
+    );
     // More than are left: nothing is accepted, and nothing counted.
     let refused = ada.client.post(UPDATE, &fixes(10)).await;
     refused.error(429);
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3_601).contains(&wait), "{wait}");
-    let whole = ada.client.post(UPDATE, &fixes(9)).await;
+    let whole = ada.client.post(UPDATE, &fixes(8)).await;
     whole.ok(202);
     assert_eq!(remaining(&whole).1, 0);
-    assert_eq!(history(&ada, &whole.position(), "").await.len(), 29);
+    assert_eq!(history(&ada, &whole.position(), "").await.len(), 28);
     ada.client.post(UPDATE, &fixes(1)).await.error(429);
+    ada.client.post_once(UPDATE, "", &fixes(1)).await.error(429);
     // Other calls have a separate limit.
     let other = ada.client.get("/location/latest").await;
     other.ok(200);

@@ -10,6 +10,7 @@ mod business;
 mod characters;
 mod checks;
 mod circles;
+mod code_requests;
 mod codes;
 mod common;
 mod connections;

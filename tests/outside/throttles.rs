@@ -166,6 +166,26 @@ async fn strangers_cannot_lock_out_who_is_known() {
 }
 
 #[tokio::test]
+async fn own_sign_ins_buy_no_guesses_at_an_address_that_has_used_them_up() {
+    let strict = [PROXIED, ("WAYPOST_SIGN_IN_PER_ADDRESS", "4")];
+    let system = System::start(SHAPE, &strict).await;
+    let (client, own) = (system.client(), email());
+    let body = registration(&own);
+    from(&client, "192.0.2.1", "/auth/register", &body)
+        .await
+        .ok(201);
+    let guess = async || sign_in(&client, "192.0.2.1", &email(), "wrong password").await;
+    for _ in 0..4 {
+        guess().await.error(401);
+    }
+    for _ in 0..3 {
+        guess().await.error(429);
+        sign_in(&client, "192.0.2.1", &own, PASSWORD).await.ok(200);
+    }
+    guess().await.error(429);
+}
+
+#[tokio::test]
 async fn a_crowd_that_registers_and_guesses_keeps_nobody_from_signing_in() {
     const SIGN_INS: u32 = 20;
     let narrow = [PROXIED, ("WAYPOST_PASSWORD_HASHES", "1")];

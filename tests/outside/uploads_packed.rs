@@ -4,10 +4,11 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness::{Answer, Client, System};
+use harness::{Answer, Client, System, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::connections::told;
 use super::ndjson;
 use crate::system;
 
@@ -79,6 +80,28 @@ async fn a_csv_is_taken_row_by_row() {
 }
 
 #[tokio::test]
+async fn a_quotation_mark_within_a_cell_of_a_csv_is_text() {
+    let org = system().await.organization().await;
+    let rows = "id,firstName,city,email\n\
+                a,Ada,5\" pipe,ada@x.y\n\
+                b,Bea,5\" pipe,\"b@x.y\"\n\
+                c,Zoë,\"Z\"\"o\në\",c@x.y\n";
+    let answer = org.admin.post_bytes(PATH, CSV, rows).await;
+    let found = lines(&answer);
+    let ids = ["a", "b", "c"].into_iter().zip(2..);
+    let expected = ids.map(|(id, line)| json!({"line": line, "id": id, "status": "created"}));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    for (id, field, expected) in [
+        ("a", "city", "5\" pipe"),
+        ("b", "email", "b@x.y"),
+        ("c", "city", "Z\"o\në"),
+    ] {
+        let stored = stored(&org.admin, id, &answer.position()).await;
+        assert_eq!(stored[field], expected, "{stored}");
+    }
+}
+
+#[tokio::test]
 async fn cells_stand_between_semicolons_or_tabs_where_the_header_row_says_so() {
     let org = system().await.organization().await;
     for (id, delimiter) in [("a", ";"), ("b", "\t")] {
@@ -115,19 +138,13 @@ async fn a_repeat_of_a_csv_gets_its_first_answers() {
         let request = org.admin.request(Method::POST, PATH);
         let request = request.header("content-type", CSV);
         let request = request.header("idempotency-key", "csv-1");
-        lines(&Answer::to(request.body(rows)).await)
+        Answer::to(request.body(rows)).await
     };
-    let first = send("firstName\nAda\nBea\n").await;
-    assert_eq!(send("firstName\nAda\nBea\n").await, first);
+    let first = lines(&send("firstName\nAda\nBea\n").await);
+    assert_eq!(lines(&send("firstName\nAda\nBea\n").await), first);
     // The same rows under another header mean something else.
-    let other = send("lastName\nAda\nBea\n").await;
-    assert!(
-        other[0]["error"]
-            .as_str()
-            .unwrap()
-            .contains("Idempotency-Key"),
-        "{other:?}"
-    );
+    let other = send("lastName\nAda\nBea\n").await.error(409);
+    assert!(other.contains("Idempotency-Key"), "{other}");
 }
 
 #[tokio::test]
@@ -189,4 +206,37 @@ async fn what_unpacks_to_more_than_a_request_may_bring_is_ended() {
         assert!(error.contains("at most 20000000 bytes"), "{error}");
         assert_eq!(found.len(), 1);
     }
+}
+
+/// A frame that asks for a window of 8 MiB and holds one block, which is not compressed.
+fn zstd_with_largest_window(text: &str) -> Vec<u8> {
+    let block = (u32::try_from(text.len()).unwrap() << 3) | 1;
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3];
+    frame.extend_from_slice(&block.to_le_bytes()[..3]);
+    frame.extend_from_slice(text.as_bytes());
+    frame
+}
+
+#[tokio::test]
+async fn what_unpacking_holds_in_memory_is_bounded_with_all_bodies() {
+    // One client gets a fifth: less than the largest window, more than two ordinary ones.
+    let settings = [("WAYPOST_BODY_MEMORY_BYTES", "30000000")];
+    let system = System::start(system().await.shape(), &settings).await;
+    let org = system.organization().await;
+    for (kind, text) in [
+        (NDJSON, "{\"id\": \"a\", \"email\": \"a@b.c\"}\n"),
+        (CSV, "id,email\nb,a@b.c\n"),
+    ] {
+        let refused = send(&org.admin, kind, "zstd", zstd_with_largest_window(text)).await;
+        assert_eq!(refused.header("retry-after"), Some("5"));
+        assert!(refused.error(503).contains("too many request bodies"));
+        for coding in ["zstd", "gzip"] {
+            let taken = send(&org.admin, kind, coding, pack(coding, text.as_bytes())).await;
+            assert!(lines(&taken)[0]["id"].is_string(), "{}", taken.text());
+        }
+    }
+    eventually("nothing to be held", async || {
+        (told(&system, "waypost_http_body_bytes").await == 0.0).then_some(())
+    })
+    .await;
 }

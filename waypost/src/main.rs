@@ -129,7 +129,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Secret(secret) => secret.run(&common).await,
         Command::Import(import) => import.run(&common).await,
         Command::Stats(stats) => stats.run(&common).await,
-        Command::Events(events) => events.run(&common).await,
+        Command::Events(events) => Box::pin(events.run(&common)).await,
         Command::Projection(projection) => projection.run(&common).await,
         Command::Backup(backup) => Box::pin(backup.run(&common)).await,
         Command::Restore(restore) => Box::pin(restore.run(&common)).await,

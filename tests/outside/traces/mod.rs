@@ -9,7 +9,9 @@ use harness::{Answer, Organization, Program, Receiver, Shape, System, eventually
 use reqwest::Method;
 use serde_json::json;
 
+use super::accounts::phone;
 use super::active;
+use super::codes::{holder, verify};
 use super::connections::told;
 use crate::SHAPE;
 use collector::{Collector, Span};
@@ -282,6 +284,27 @@ async fn nothing_personal_is_in_a_span() {
         let found = bytes.windows(mark.len()).any(|some| some == mark);
         assert!(!found, "{}", String::from_utf8_lossy(&mark));
     }
+}
+
+#[tokio::test]
+async fn a_wrong_code_reads_as_much_of_the_log_whether_or_not_its_number_is_held() {
+    let collector = Collector::start().await;
+    let mut system = traced(&collector, &[]).await;
+    let (held, free) = (phone(), phone());
+    holder(&system, &held).await;
+    let mut tried = Vec::new();
+    for number in [&held, &free] {
+        let answer = verify(&system.client(), number, "000000").await;
+        answer.error(401);
+        tried.push(ids(answer.header("traceparent").unwrap()).0);
+    }
+    end(&mut system).await;
+    let spans = collector.spans();
+    let reads = tried.iter().map(|trace| {
+        let of_trace = spans.iter().filter(|span| span.trace == *trace);
+        of_trace.filter(|span| span.is("log read")).count()
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [2, 2]);
 }
 
 /// Sends personal data wherever possible, and returns what must not be exported of it.

@@ -10,13 +10,11 @@ mod run;
 mod source;
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use command_api::records::{self, Import as RecordImport, Imported, Rejected};
 use command_api::{Commands, Origin};
 use domain::record::Kind;
-use ring::digest::{Context, SHA256};
 use serde_json::json;
 use service::settings::CommonSettings;
 
@@ -89,37 +87,28 @@ impl Import {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let (format, progress) = (self.format()?, Progress::of(&self.file));
         let table = Table::open(&self.file, format, self.kind, &self.named, progress.clone())?;
-        let mut rejects = Rejects::beside(&self.file);
+        let rejects = Rejects::beside(&self.file);
         let digest = digest_of(&self.file)?;
         let checkpoint = digest.as_deref().map(|digest| self.checkpoint(digest));
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
         if self.dry_run {
-            let rows = table.rows(None)?;
-            let mut unwritable = None;
-            let checked = dry_run::check(rows.stream(), |so_far, rejected| {
-                progress.show(so_far, so_far.imported() + so_far.rejected);
-                unwritable = unwritable.take().or(rejects.add(rejected).err());
-            });
-            let checked = checked.await;
-            progress.end();
-            unwritable.map_or(Ok(()), Err)?;
-            return report(&checked, rejects, true);
+            return dry_run::run(table.rows(None)?, rejects, &progress).await;
         }
         let mut run = Run::new(checkpoint, rejects);
         let from = run.go_on(commands.log());
-        let rows = table.rows(from)?;
+        let (rows, outcome) = table.rows(from)?.split();
         let import = RecordImport {
             commands,
             origin: Origin::operator(),
             org,
             kind: self.kind,
-            source: digest,
+            source: run.source().or(digest),
         };
         let told = |so_far: &Imported, rejected: &[Rejected]| run.tell(so_far, rejected, &progress);
-        let imported = records::import(import, rows.stream(), told).await;
+        let imported = records::import(import, rows, told).await;
         progress.end();
-        run.end(imported)
+        run.end(imported, outcome)
     }
 
     fn checkpoint(&self, digest: &[u8]) -> Checkpoint {
@@ -157,14 +146,7 @@ fn digest_of(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     if !path.is_file() {
         return Ok(None);
     }
-    let mut file = std::fs::File::open(path)?;
-    let (mut digest, mut piece) = (Context::new(&SHA256), vec![0; 256 * 1024]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(Some(digest.finish().as_ref().to_vec())),
-            read => digest.update(&piece[..read]),
-        }
-    }
+    Ok(Some(source::digest_of(std::fs::File::open(path)?)?))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -173,6 +155,13 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// The bytes that [`hex`] has written.
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = (0..text.len()).step_by(2);
+    let bytes = pairs.map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok());
+    bytes.collect()
 }
 
 fn report(imported: &Imported, rejects: Rejects, is_dry_run: bool) -> Result<(), Failure> {

@@ -33,8 +33,8 @@ pub(crate) struct Create {
     /// A name for it.
     #[arg(long)]
     name: String,
-    /// A scope such as `workflows:trigger`; may be given several times.
-    #[arg(long = "scope", required = true)]
+    /// Scopes such as `workflows:trigger`; may be given several times.
+    #[arg(long = "scope", required = true, num_args = 1..)]
     scopes: Vec<String>,
     /// Requests in any rolling hour; default 1000.
     #[arg(long)]

@@ -1,7 +1,8 @@
 //! The progress of an import, saved beside its file, so that the next run continues from there.
 //!
 //! It contains only what the log has confirmed. A checkpoint of another file, of another import of
-//! the same file, or of a log that was restored meanwhile, is ignored.
+//! the same file, or of a log that was restored meanwhile, is ignored. If the file could not be read
+//! to its end, another one that begins with the same rows is taken for a whole copy of it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +15,7 @@ use command_api::records::{FilePosition, Imported};
 use serde::{Deserialize, Serialize};
 
 use super::rejects::Written;
+use super::{from_hex, hex, source};
 
 /// It is written from this number of rows on. Fewer are imported again as quickly.
 const FIRST: u64 = 1_000;
@@ -43,12 +45,23 @@ pub(super) struct Done {
     pub(super) rejected: u64,
     pub(super) rejects: Option<Written>,
     pub(super) position: Option<String>,
+    /// The digest of the contents up to here, if what follows could not be read.
+    #[serde(default)]
+    beginning: Option<String>,
+    /// The digest of the copy with which the import began, if this is another one.
+    #[serde(default)]
+    first_copy: Option<String>,
 }
 
 /// The file beside the imported one.
 pub(super) struct Checkpoint {
     path: PathBuf,
     subject: Subject,
+    /// The imported file, and which one it was when the import began.
+    file: PathBuf,
+    inode: Option<u64>,
+    /// The digest of the copy with which the import began, if this is another one.
+    first_copy: Option<String>,
     written: Option<Instant>,
 }
 
@@ -69,19 +82,50 @@ impl Checkpoint {
         Self {
             path: with_suffix(source, ".import.json"),
             subject,
+            file: source.to_owned(),
+            inode: inode_of(source),
+            first_copy: None,
             written: None,
         }
     }
 
     /// Reads what an earlier run of the same import has left, if it did not reach the end.
-    pub(super) fn read(&self) -> Option<Done> {
+    pub(super) fn read(&mut self) -> Option<Done> {
         let about = fs::symlink_metadata(&self.path).ok()?;
         // Only a file of this user counts.
         if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
             return None;
         }
         let done: Done = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
-        (done.subject == self.subject).then_some(done)
+        let is_same = done.subject == self.subject;
+        if !is_same && !self.is_whole_copy(&done) {
+            return None;
+        }
+        let other_copy = || (!is_same).then(|| done.subject.file.clone());
+        self.first_copy = done.first_copy.clone().or_else(other_copy);
+        Some(done)
+    }
+
+    /// Whether this is the same import of a file that goes on where the other could not be read.
+    fn is_whole_copy(&self, done: &Done) -> bool {
+        let same = Subject {
+            file: done.subject.file.clone(),
+            ..self.subject.clone()
+        };
+        done.subject == same
+            && done.beginning.is_some()
+            && done.beginning == self.beginning(done.bytes)
+    }
+
+    /// The digest of the first bytes of the contents.
+    fn beginning(&self, bytes: u64) -> Option<String> {
+        let digest = source::digest_of_beginning(&self.file, bytes).ok()?;
+        Some(hex(&digest))
+    }
+
+    /// The digest of the copy with which the import began, if this is another one.
+    pub(super) fn source(&self) -> Option<Vec<u8>> {
+        from_hex(self.first_copy.as_deref()?)
     }
 
     /// Whether it is time to write it again.
@@ -92,8 +136,31 @@ impl Checkpoint {
         }
     }
 
-    /// Saves the progress of the import: a reader sees this or the previous state.
+    /// Saves the progress of the import.
     pub(super) fn write(&mut self, so_far: &Imported, rejects: Option<Written>) -> io::Result<()> {
+        self.save(so_far, rejects, None)
+    }
+
+    /// Saves the progress of the import of a file that cannot be read on.
+    pub(super) fn write_unreadable(
+        &mut self,
+        so_far: &Imported,
+        rejects: Option<Written>,
+    ) -> io::Result<()> {
+        // A file that has taken its place meanwhile is not what was imported.
+        let is_same = inode_of(&self.file) == self.inode;
+        let through = so_far.through.filter(|_| is_same);
+        let beginning = through.and_then(|through| self.beginning(through.bytes));
+        self.save(so_far, rejects, beginning)
+    }
+
+    /// A reader sees this or the previous state.
+    fn save(
+        &mut self,
+        so_far: &Imported,
+        rejects: Option<Written>,
+        beginning: Option<String>,
+    ) -> io::Result<()> {
         let Some(through) = so_far.through else {
             return Ok(());
         };
@@ -107,6 +174,8 @@ impl Checkpoint {
             rejected: so_far.rejected,
             rejects,
             position: so_far.position.map(|position| position.to_string()),
+            beginning,
+            first_copy: self.first_copy.clone(),
         };
         let draft = with_suffix(&self.path, &format!(".{}", std::process::id()));
         let written = created(&draft).and_then(|mut file| {
@@ -129,6 +198,10 @@ impl Checkpoint {
     }
 }
 
+fn inode_of(path: &Path) -> Option<u64> {
+    Some(fs::metadata(path).ok()?.ino())
+}
+
 fn created(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).open(path)
@@ -138,4 +211,83 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use local_servers::TemporaryHome;
+
+    use super::*;
+
+    fn checkpoint(file: &Path, digest: &str) -> Checkpoint {
+        let subject = Subject {
+            file: digest.to_owned(),
+            org: "org".to_owned(),
+            kind: "contacts".to_owned(),
+            named: Vec::new(),
+        };
+        Checkpoint::beside(file, subject)
+    }
+
+    /// The first of two rows is done.
+    fn so_far() -> Imported {
+        Imported {
+            created: 1,
+            through: Some(FilePosition {
+                rows: 1,
+                lines: 2,
+                bytes: 5,
+            }),
+            ..Imported::default()
+        }
+    }
+
+    #[test]
+    fn a_whole_copy_goes_on_where_the_damaged_one_could_not_be_read() {
+        let home = TemporaryHome::new().unwrap();
+        let file = home.path().join("contacts.csv");
+        fs::write(&file, "id\na\nb").unwrap();
+        let mut damaged = checkpoint(&file, "0a0b");
+        damaged.write_unreadable(&so_far(), None).unwrap();
+        assert_eq!(damaged.source(), None);
+        fs::write(&file, "id\na\nbcd\n").unwrap();
+        let mut whole = checkpoint(&file, "0c0d");
+        assert_eq!(whole.read().unwrap().place().rows, 1);
+        // Rows without an id get the same one as before.
+        assert_eq!(whole.source(), Some(vec![0x0a, 0x0b]));
+        whole.write(&so_far(), None).unwrap();
+        let mut interrupted = checkpoint(&file, "0c0d");
+        assert!(interrupted.read().is_some());
+        assert_eq!(interrupted.source(), Some(vec![0x0a, 0x0b]));
+    }
+
+    #[test]
+    fn another_file_begins_anew() {
+        let home = TemporaryHome::new().unwrap();
+        let file = home.path().join("contacts.csv");
+        fs::write(&file, "id\na\nb").unwrap();
+        let mut damaged = checkpoint(&file, "0a0b");
+        damaged.write_unreadable(&so_far(), None).unwrap();
+        fs::write(&file, "id\nz\nbcd\n").unwrap();
+        let mut other = checkpoint(&file, "0c0d");
+        assert!(other.read().is_none() && other.source().is_none());
+        // What was merely interrupted says nothing about another copy.
+        fs::write(&file, "id\na\nbcd\n").unwrap();
+        damaged.write(&so_far(), None).unwrap();
+        assert!(checkpoint(&file, "0c0d").read().is_none());
+        assert!(checkpoint(&file, "0a0b").read().is_some());
+    }
+
+    #[test]
+    fn a_file_that_took_the_place_of_the_damaged_one_is_not_what_was_imported() {
+        let home = TemporaryHome::new().unwrap();
+        let file = home.path().join("contacts.csv");
+        fs::write(&file, "id\nz\nb").unwrap();
+        let mut damaged = checkpoint(&file, "0a0b");
+        let copy = home.path().join("copy.csv");
+        fs::write(&copy, "id\na\nbcd\n").unwrap();
+        fs::rename(&copy, &file).unwrap();
+        damaged.write_unreadable(&so_far(), None).unwrap();
+        assert!(checkpoint(&file, "0c0d").read().is_none());
+    }
 }

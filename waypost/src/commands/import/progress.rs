@@ -28,6 +28,11 @@ impl Progress {
         Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
+    /// Of reading that is not part of an import; shows nothing.
+    pub(super) fn none() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
     /// Wraps a reader of the file to move the bar. A file is read as fast as it is imported.
     pub(super) fn of_reading<R: Read>(&self, file: R) -> impl Read + use<R> {
         self.0.wrap_read(file)

@@ -7,8 +7,9 @@ use event_log::EventLog;
 
 use super::checkpoint::Checkpoint;
 use super::progress::Progress;
-use super::rejects::Rejects;
+use super::rejects::{Rejects, Written};
 use super::report;
+use super::rows::{Outcome, Unreadable};
 use crate::Failure;
 
 pub(super) struct Run {
@@ -19,6 +20,9 @@ pub(super) struct Run {
     before: Imported,
     unwritable: Option<io::Error>,
 }
+
+/// How progress is saved.
+type WriteCheckpoint = fn(&mut Checkpoint, &Imported, Option<Written>) -> io::Result<()>;
 
 impl Run {
     pub(super) fn new(checkpoint: Option<Checkpoint>, rejects: Rejects) -> Self {
@@ -32,7 +36,7 @@ impl Run {
 
     /// Continues what an earlier run has left, from the place that it returns.
     pub(super) fn go_on(&mut self, log: &EventLog) -> Option<FilePosition> {
-        let done = self.checkpoint.as_ref()?.read()?;
+        let done = self.checkpoint.as_mut()?.read()?;
         let position = done.position.as_ref();
         // A restored log has another epoch, and may lack some of what was done.
         let position = position.map(|text| log.parse_position(text)).transpose();
@@ -56,6 +60,11 @@ impl Run {
         Some(through)
     }
 
+    /// What the ids of rows without one follow from, if that is another copy of the file.
+    pub(super) fn source(&self) -> Option<Vec<u8>> {
+        self.checkpoint.as_ref()?.source()
+    }
+
     /// Records what was done since the last call.
     pub(super) fn tell(&mut self, so_far: &Imported, rejected: &[Rejected], progress: &Progress) {
         let total = self.total(so_far);
@@ -66,31 +75,52 @@ impl Run {
         }
         let checkpoint = self.checkpoint.as_ref();
         if checkpoint.is_some_and(|checkpoint| checkpoint.is_due(&total)) {
-            self.keep(&total);
+            self.keep(&total, Checkpoint::write);
         }
     }
 
-    /// Reports how it ended.
-    pub(super) fn end(mut self, ended: Result<Imported, ImportError>) -> Result<(), Failure> {
+    /// Reports how it ended. Only an import of all rows tells how their reading ended.
+    pub(super) fn end(
+        mut self,
+        ended: Result<Imported, ImportError>,
+        outcome: Outcome,
+    ) -> Result<(), Failure> {
         let imported = match ended {
             Ok(imported) => self.total(&imported),
             Err(mut error) => {
                 error.so_far = self.total(&error.so_far);
-                self.keep(&error.so_far);
+                self.keep(&error.so_far, Checkpoint::write);
                 return Err(error.into());
             }
         };
+        if let Err(unreadable) = outcome.get() {
+            self.keep(&imported, Checkpoint::write_unreadable);
+            return Err(self.broken_off(&unreadable, &imported));
+        }
         self.unwritable.map_or(Ok(()), Err)?;
         report(&imported, self.rejects, false)?;
         Ok(self.checkpoint.map_or(Ok(()), Checkpoint::end)?)
     }
 
-    fn keep(&mut self, total: &Imported) {
+    /// What to do about a file that could not be read to its end.
+    fn broken_off(&self, unreadable: &Unreadable, total: &Imported) -> Failure {
+        let next = if self.checkpoint.is_some() && total.through.is_some() {
+            "once the file is whole, the same command goes on there"
+        } else {
+            "once the file is whole, import it again"
+        };
+        let (imported, rejected) = (total.imported(), total.rejected);
+        let done =
+            format!("of the rows before it, {imported} are imported and {rejected} rejected");
+        format!("{unreadable}; {done}; {next}").into()
+    }
+
+    fn keep(&mut self, total: &Imported, write: WriteCheckpoint) {
         let Some(checkpoint) = &mut self.checkpoint else {
             return;
         };
         let kept = self.rejects.flush();
-        if let Err(error) = kept.and_then(|rejects| checkpoint.write(total, rejects)) {
+        if let Err(error) = kept.and_then(|rejects| write(checkpoint, total, rejects)) {
             eprintln!("Were this import interrupted, the next would begin anew: {error}");
             self.checkpoint = None;
         }

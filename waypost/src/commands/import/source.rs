@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use ring::digest::{Context, SHA256};
 
 use super::progress::Progress;
 use crate::Failure;
@@ -63,4 +64,21 @@ fn unpacked(raw: impl Read + Send + 'static, progress: &Progress) -> io::Result<
         Some(Packing::Zstd) => Box::new(zstd::Decoder::with_buffer(raw)?),
     };
     Ok(BufReader::new(unpacked))
+}
+
+/// The digest of the first bytes of a file's unpacked contents.
+pub(super) fn digest_of_beginning(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let contents = unpacked(File::open(path)?, &Progress::none())?;
+    digest_of(contents.take(bytes))
+}
+
+/// The digest of all that a reader reads.
+pub(super) fn digest_of(mut source: impl Read) -> io::Result<Vec<u8>> {
+    let (mut digest, mut piece) = (Context::new(&SHA256), vec![0; 256 * 1024]);
+    loop {
+        match source.read(&mut piece)? {
+            0 => return Ok(digest.finish().as_ref().to_vec()),
+            read => digest.update(&piece[..read]),
+        }
+    }
 }
