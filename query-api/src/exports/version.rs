@@ -7,7 +7,7 @@ use axum::http::header::{
     CACHE_CONTROL, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue};
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, SubsecRound as _, Utc};
 use schemas::OrgId;
 use sqlx::PgExecutor;
 
@@ -63,7 +63,7 @@ impl Source {
         .await?;
         Ok(Self {
             organization: row.organization,
-            changed_at: row.changed_at,
+            changed_at: row.changed_at.map(|at| at.trunc_subsecs(0)),
             sequence: row.sequence,
         })
     }
