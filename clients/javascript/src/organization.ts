@@ -71,8 +71,8 @@ export class Workflows extends Resource {
     return this.http.json({ operation: operations.getWorkflow, path: [workflowId], options });
   }
 
-  /** All workflows. */
-  list(query?: PageQuery, options?: RequestOptions): List<WorkflowSummary> {
+  /** All workflows; with `q` those whose name or id contains it. */
+  list(query?: SearchQuery, options?: RequestOptions): List<WorkflowSummary> {
     return this.listOf(operations.listWorkflows, [], query, options);
   }
 

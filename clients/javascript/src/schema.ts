@@ -344,6 +344,16 @@ export interface components {
                 revenue: number;
                 orders: number;
                 leads: number;
+                /** @description The step by what it has in the field, by value; only with `groupBy`. */
+                groups?: {
+                    /** @description As it was written, its first 100 characters; null for those that have none. */
+                    value: string | null;
+                    /** @description Of ACTIVE and COMPLETED orders created in it. */
+                    revenue: number;
+                    orders: number;
+                    leads: number;
+                    clients: number;
+                }[];
             }[];
         };
         RecordId: {

@@ -109,7 +109,7 @@ type Asked<Method> = Method extends (query?: infer Query, ...rest: never[]) => u
     : never;
 
 const page = ["limit", "page", "cursor"] as const;
-const workflows: Asked<Waypost["workflows"]["list"]> = [...page];
+const workflows: Asked<Waypost["workflows"]["list"]> = [...page, "q"];
 const runs: Asked<Waypost["workflows"]["runs"]> = [...page, "state"];
 const listed = [...page, "q", "sort", "createdFrom", "createdBefore"] as const;
 const orders: Asked<Waypost["orders"]["list"]> = [...listed, "status"];

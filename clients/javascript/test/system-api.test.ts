@@ -12,7 +12,7 @@ import {
   ForbiddenError,
   type LeadRecord,
   NotFoundError,
-  type Outcome,
+  type ImportOutcome,
   type Progress,
   RateLimitedError,
   UnauthorizedError,
@@ -73,7 +73,7 @@ test("many records go in by lines and come out by cursor, each once", async () =
       yield { id: `l-${nth}`, name: nth === 2_100 ? "" : `Lead ${nth}`, score: nth };
     }
   }
-  const outcomes: Outcome[] = [];
+  const outcomes: ImportOutcome[] = [];
   for await (const outcome of waypost.leads.import(leads())) {
     outcomes.push(outcome);
   }

@@ -26,9 +26,12 @@ class Workflows {
   Future<Json> get(String workflowId, {RequestOptions? options}) =>
       _transport.json(Call(Operations.getWorkflow, path: [workflowId], options: options));
 
-  /// All workflows.
-  Stream<Json> list({int? limit, RequestOptions? options}) =>
-      walk(_transport, Call(Operations.listWorkflows, query: {'limit': limit}, options: options));
+  /// All workflows; with [q] those whose name or id contains it.
+  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+      walk(
+        _transport,
+        Call(Operations.listWorkflows, query: {'q': q, 'limit': limit}, options: options),
+      );
 
   /// The runs of a workflow, newest first; with [state] only those in it, such as `FAILED`.
   Stream<Json> runs(String workflowId, {String? state, int? limit, RequestOptions? options}) =>

@@ -335,8 +335,20 @@ class AnalyticsMonthlyRevenue(TypedDict):
     """In minor units."""
 
 
-class AnalyticsSeries(TypedDict):
-    """An analytics series, as it is answered."""
+class AnalyticsSeriesGroup(TypedDict):
+    """An analytics series group, as it is answered."""
+
+    value: str | None
+    """As it was written, its first 100 characters; null for those that have none."""
+    revenue: int
+    """Of ACTIVE and COMPLETED orders created in it."""
+    orders: int
+    leads: int
+    clients: int
+
+
+class _AnalyticsSeries(TypedDict):
+    """What every analytics series has."""
 
     start: str
     """The first day of the step within the span."""
@@ -344,6 +356,13 @@ class AnalyticsSeries(TypedDict):
     """Of ACTIVE and COMPLETED orders created in it."""
     orders: int
     leads: int
+
+
+class AnalyticsSeries(_AnalyticsSeries, total=False):
+    """An analytics series, as it is answered."""
+
+    groups: list[AnalyticsSeriesGroup]
+    """The step by what it has in the field, by value; only with `groupBy`."""
 
 
 class _Analytics(TypedDict):

@@ -94,10 +94,21 @@ class Workflows(_AsyncResource):
         return cast("Workflow", self._get(path, min_position))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> Listing[WorkflowSummary]:
-        """List all workflows. Needs ``workflows:read``."""
-        return self._list("/api/v1/workflows", {"limit": limit}, min_position)
+        """List workflows, the newest first. Needs ``workflows:read``.
+
+        Args:
+            q: A part of a name or of an id.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return self._list("/api/v1/workflows", {"q": q, "limit": limit}, min_position)
 
     def runs(
         self,
