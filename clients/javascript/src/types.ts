@@ -66,12 +66,31 @@ export interface AnalyticsQuery {
   by?: "day" | "week" | "month" | undefined;
   /** The days' time zone, such as `Europe/Berlin`. */
   timezone?: string | undefined;
+  /** The field by whose values each step of the series is divided. */
+  groupBy?: "status" | "plan" | "source" | "city" | undefined;
+}
+
+/** What a step of the series counts for one value of the field given as `groupBy`. */
+export interface SeriesGroup {
+  /** The first 100 characters of the value; null for records without one. */
+  value: string | null;
+  revenue: number;
+  orders: number;
+  leads: number;
+  clients: number;
 }
 
 /** Business analytics. Money is in minor units. */
 export type Analytics = Totals & {
   /** By day, week or month, if requested. */
-  series?: { start: string; revenue: number; orders: number; leads: number }[];
+  series?: {
+    start: string;
+    revenue: number;
+    orders: number;
+    leads: number;
+    /** By value, only with `groupBy`. */
+    groups?: SeriesGroup[];
+  }[];
 };
 
 /** The outcome of one line of an import. */

@@ -72,18 +72,20 @@ class Analytics {
   Analytics(this._transport);
 
   /// Totals and the revenue of twelve months; with [from] and [to] (dates), [by] (`day`, `week`,
-  /// `month`) and [timezone] (IANA) a `series` too.
+  /// `month`) and [timezone] (IANA) a `series` too, each step divided by the values of [groupBy]
+  /// (`status`, `plan`, `source`, `city`).
   Future<Json> get({
     String? from,
     String? to,
     String? by,
     String? timezone,
+    String? groupBy,
     RequestOptions? options,
   }) =>
       _transport.json(
         Call(
           Operations.getAnalytics,
-          query: {'from': from, 'to': to, 'by': by, 'timezone': timezone},
+          query: {'from': from, 'to': to, 'by': by, 'timezone': timezone, 'groupBy': groupBy},
           options: options,
         ),
       );

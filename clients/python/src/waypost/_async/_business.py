@@ -276,6 +276,7 @@ class AsyncBusinessAnalytics:
         to: date | str | None = None,
         by: Literal["day", "week", "month"] | None = None,
         timezone: str | None = None,
+        group_by: str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Analytics:
         """Summarize everything, or a span of days with a series.
@@ -285,10 +286,11 @@ class AsyncBusinessAnalytics:
             to: The last day.
             by: The step of the series.
             timezone: The days' time zone, such as ``Europe/Berlin``; UTC unless given.
+            group_by: ``status``, ``plan``, ``source`` or ``city``: divides each step by its values.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        query = {"from": from_, "to": to, "by": by, "timezone": timezone}
+        query = {"from": from_, "to": to, "by": by, "timezone": timezone, "groupBy": group_by}
         call = Call(
             "GET", "/api/v1/analytics", query=query, waits="events", min_position=min_position
         )
