@@ -107,7 +107,7 @@ async fn give_back(
                     answer: (),
                     position: commands.log().end(Log::Events).await?,
                 },
-                holder: id.to_string(),
+                holder: Some(id.to_string()),
             },
         })
     };
@@ -126,7 +126,7 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
                     answer: (),
                     position,
                 },
-                holder: id.to_string(),
+                holder: Some(id.to_string()),
             });
         }
         let forgotten = vec![Event::AccountForgotten(account::Forgotten {

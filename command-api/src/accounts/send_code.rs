@@ -1,8 +1,6 @@
 //! `POST /auth/otp/send`: sends a one-time code to a phone number, whether an account holds it or
 //! not.
 
-use std::time::Duration;
-
 use access::AccountToken;
 use axum::Json;
 use axum::extract::State;
@@ -17,9 +15,9 @@ use super::address::ClientAddress;
 use super::codes::Issue;
 use super::stored::Claim;
 use super::throttle::{Daily, refused, until_tomorrow, whole_seconds};
+use crate::App;
 use crate::body::SmallBody;
 use crate::repeatable::Repeatable;
-use crate::{App, Commands};
 
 /// A request for a code.
 struct Asked {
@@ -56,7 +54,7 @@ pub(super) async fn send_code(
 
 async fn issue(app: App, asked: Asked) -> Result<Response, HttpError> {
     let (settings, codes) = (app.accounts.settings(), app.accounts.codes());
-    let lasts = receipts_last(&app.commands);
+    let lasts = app.commands.receipts_last();
     let receipt = asked.receipt.as_ref().map(|receipt| (receipt, lasts));
     match codes.issue(settings, &asked.phone, receipt).await? {
         Issue::New(code) => {
@@ -76,13 +74,6 @@ async fn issue(app: App, asked: Asked) -> Result<Response, HttpError> {
             wait,
         )),
     }
-}
-
-/// How long a receipt is kept that is written now.
-fn receipts_last(commands: &Commands) -> Duration {
-    let now = commands.now();
-    let lasts = now - commands.receipts_since(now);
-    lasts.to_std().unwrap_or_default()
 }
 
 /// Sends a code if one is left for the day. Each costs money, so their daily number is bounded, and

@@ -153,8 +153,9 @@ pub(crate) enum Plan<T> {
     /// Nothing: it is true already.
     Nothing {
         done: Done<T>,
-        /// What a repeat needs to find the first answer.
-        holder: String,
+        /// What a repeat needs to find the first answer; `None` if the key need not be claimed,
+        /// since a repeat can change nothing either, whatever happens in between.
+        holder: Option<String>,
     },
     /// Writes, all or none.
     Write {
@@ -276,12 +277,13 @@ impl Commands {
                 Earlier::Repeat(repeated) => return Ok(Some(Outcome::Repeat(repeated))),
             };
             let (answer, holder, mut writes) = match plan().await? {
-                Plan::Nothing { done, .. } if slot.is_none() => {
-                    return Ok(Some(Outcome::First(done)));
-                }
                 // The key is claimed all the same: its repeat must do nothing either, even if
                 // someone else has changed the aggregate meanwhile.
-                Plan::Nothing { done, holder } => (done.answer, holder, Vec::new()),
+                Plan::Nothing {
+                    done,
+                    holder: Some(holder),
+                } if slot.is_some() => (done.answer, holder, Vec::new()),
+                Plan::Nothing { done, .. } => return Ok(Some(Outcome::First(done))),
                 Plan::Write {
                     answer,
                     holder,
@@ -329,7 +331,7 @@ impl Commands {
             let position = self.log.position(log, last.unwrap_or_default());
             return Plan::Nothing {
                 done: Done { answer, position },
-                holder: holder.to_owned(),
+                holder: Some(holder.to_owned()),
             };
         }
         let expected = Expected::after(last);

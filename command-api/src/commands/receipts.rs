@@ -1,5 +1,7 @@
 //! The receipt of an `Idempotency-Key`: a claim that is written with the command's own events.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Expected, Position, Write};
 use schemas::{Event, Receipt, Recorded, StreamId, claim::Claimed};
@@ -43,6 +45,11 @@ pub(crate) enum Earlier {
 }
 
 impl Commands {
+    /// How long receipts are valid.
+    pub(crate) fn receipts_last(&self) -> Duration {
+        self.receipts_last
+    }
+
     /// The time since which receipts are still valid.
     pub(crate) fn receipts_since(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let last = TimeDelta::from_std(self.receipts_last).ok();

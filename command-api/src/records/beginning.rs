@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use event_log::Position;
 use ring::digest::{Context, Digest, SHA256};
+use schemas::Log;
 use service::HttpError;
 use tokio::time::Instant;
 
 use super::answers::Sender;
 use super::lines::{Came, Lines};
 use super::unpacked::BrokenOff;
-use crate::commands::{Earlier, until_written};
-use crate::{CommandError, Commands, Origin};
+use crate::commands::{Earlier, Plan};
+use crate::{CommandError, Commands, Done, Origin};
 
 /// How much of a body counts, unpacked: all of most, and no more than a chunk holds anyway. What
 /// follows is covered by the lines' own receipts.
@@ -79,17 +80,19 @@ pub(super) async fn claim(
     commands: &Commands,
     origin: &Origin,
 ) -> Result<Position, CommandError<Infallible>> {
-    let attempt = || async {
-        let slot = match commands.earlier::<Infallible>(origin).await? {
-            Earlier::Repeat(repeated) => return Ok(Some(repeated.position)),
-            Earlier::None(slot) => slot,
-        };
-        // Each line is answered from its own receipt.
-        let claim = commands.claiming(origin, slot, String::new());
-        let position = commands.commit(claim.into_iter().collect()).await?;
-        Ok(position)
+    // Each line is answered from its own receipt.
+    let plan = || async {
+        let position = commands.log().position(Log::Events, 0);
+        Ok(Plan::Nothing {
+            done: Done {
+                answer: (),
+                position,
+            },
+            holder: Some(String::new()),
+        })
     };
-    until_written(attempt).await
+    let claimed = commands.carry_out(origin, plan).await?;
+    Ok(claimed.answered(drop).position)
 }
 
 /// Whether an upload with this key, or another command, has claimed it.

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::sos::{self, By, Call, NotConcerned, Reply};
-use event_log::{Expected, Position, ReadError};
+use event_log::{Expected, ReadError};
 use schemas::{AccountId, Log, OrgId, SosId};
 use serde::Serialize;
 use service::HttpError;
@@ -64,13 +64,6 @@ impl Answerer<'_> {
     }
 }
 
-/// Why an answer writes nothing.
-enum Unwritten {
-    NotConcerned(NotConcerned),
-    /// It was given before, or the call has ended.
-    Already(Position),
-}
-
 async fn settle(
     app: &App,
     origin: &Origin,
@@ -79,18 +72,7 @@ async fn settle(
     said: Reply,
 ) -> Result<Done<()>, CommandError<NotConcerned>> {
     let plan = || plan(app, origin, id, who, said);
-    match app.commands.carry_out(origin, plan).await {
-        Ok(answered) => Ok(answered.answered(drop)),
-        Err(CommandError::Refused(Unwritten::Already(position))) => Ok(Done {
-            answer: (),
-            position,
-        }),
-        Err(CommandError::Refused(Unwritten::NotConcerned(refusal))) => {
-            Err(CommandError::Refused(refusal))
-        }
-        Err(CommandError::OtherRequest) => Err(CommandError::OtherRequest),
-        Err(CommandError::Log(error)) => Err(CommandError::Log(error)),
-    }
+    Ok(app.commands.carry_out(origin, plan).await?.answered(drop))
 }
 
 /// Plans the writes of an answer. One that changes nothing claims no `Idempotency-Key`: a repeat
@@ -101,7 +83,7 @@ async fn plan(
     id: &SosId,
     who: &Answerer<'_>,
     said: Reply,
-) -> Result<Plan<()>, CommandError<Unwritten>> {
+) -> Result<Plan<()>, CommandError<NotConcerned>> {
     let commands = &app.commands;
     let past = commands.log().load(&own(id)).await?;
     let call = Call::fold(past.iter().map(|recorded| &recorded.event));
@@ -112,11 +94,16 @@ async fn plan(
     let decided = who
         .by(&told)
         .and_then(|by| sos::answer(call.as_ref(), by, said));
-    let decided = decided.map_err(Unwritten::NotConcerned);
     let last = past.last().map_or(0, |last| last.sequence);
     let Some(event) = decided.map_err(CommandError::Refused)? else {
         let position = commands.log().position(Log::Events, last);
-        return Err(CommandError::Refused(Unwritten::Already(position)));
+        return Ok(Plan::Nothing {
+            done: Done {
+                answer: (),
+                position,
+            },
+            holder: None,
+        });
     };
     let now = commands.now();
     let told = told.iter().map(|(org, last)| (of_org(org, id), *last));

@@ -38,12 +38,12 @@ struct Room {
 /// A file that is written, and later sent.
 #[derive(Debug)]
 pub(super) struct Spool {
-    file: File,
-    held: Held,
+    file: Scratch,
     _place: Share<OrgId>,
 }
 
-/// A file that is only needed until another one is complete. It takes part of the same room.
+/// A file that takes its part of the room; by itself, one that is only needed until another one is
+/// complete.
 #[derive(Debug)]
 pub(super) struct Scratch {
     file: File,
@@ -80,11 +80,10 @@ impl Files {
     }
 
     fn open(&self, org: &OrgId, place: Share<OrgId>) -> Result<Spool, ExportError> {
-        let file = tempfile::tempfile()?;
+        let file = Scratch::empty(org.clone(), self.room.clone())?;
         metrics::gauge!("waypost_export_files").increment(1);
         Ok(Spool {
             file,
-            held: Held::nothing(org.clone(), self.room.clone()),
             _place: place,
         })
     }
@@ -93,15 +92,13 @@ impl Files {
 impl Spool {
     /// Returns its length in bytes.
     pub(super) fn length(&self) -> u64 {
-        self.held.bytes
+        self.file.held.bytes
     }
 
     /// Creates an empty file that this one is made with.
     pub(super) fn scratch(&self) -> io::Result<Scratch> {
-        Ok(Scratch {
-            file: tempfile::tempfile()?,
-            held: Held::nothing(self.held.org.clone(), self.held.room.clone()),
-        })
+        let Held { org, room, .. } = &self.file.held;
+        Scratch::empty(org.clone(), room.clone())
     }
 
     /// Streams the file from its beginning. It keeps its place until all pieces are taken.
@@ -109,7 +106,7 @@ impl Spool {
         mut self,
     ) -> io::Result<impl Stream<Item = Result<Bytes, ExportError>> + Send> {
         self.file.rewind()?;
-        let file = tokio::fs::File::from_std(self.file.try_clone()?);
+        let file = tokio::fs::File::from_std(self.file.file.try_clone()?);
         let pieces = ReaderStream::with_capacity(file, PIECE_BYTES);
         Ok(pieces.map(move |piece| {
             let _ = &self;
@@ -120,9 +117,7 @@ impl Spool {
 
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.take(bytes.len() as u64)?;
-        self.file.write_all(bytes)?;
-        Ok(bytes.len())
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -133,6 +128,14 @@ impl Write for Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         metrics::gauge!("waypost_export_files").decrement(1);
+    }
+}
+
+impl Scratch {
+    fn empty(org: OrgId, room: Arc<Mutex<Room>>) -> io::Result<Self> {
+        let (file, bytes) = (tempfile::tempfile()?, 0);
+        let held = Held { bytes, org, room };
+        Ok(Self { file, held })
     }
 }
 
@@ -162,11 +165,6 @@ impl Seek for Scratch {
 }
 
 impl Held {
-    fn nothing(org: OrgId, room: Arc<Mutex<Room>>) -> Self {
-        let bytes = 0;
-        Self { bytes, org, room }
-    }
-
     /// Takes room for more bytes, if the organization may have it.
     fn take(&mut self, bytes: u64) -> io::Result<()> {
         if !lock(&self.room).take(&self.org, bytes) {
