@@ -17,15 +17,30 @@ impl EventLog {
     /// # Errors
     /// If the log does not answer; some events may be gone by then.
     pub async fn erase(&self, aggregate: &StreamId) -> Result<u64, ReadError> {
+        self.erase_before(aggregate, u64::MAX).await
+    }
+
+    /// Erases the events of an aggregate that come before a sequence, as [`Self::erase`] does.
+    ///
+    /// # Errors
+    /// If the log does not answer; some events may be gone by then.
+    pub async fn erase_before(
+        &self,
+        aggregate: &StreamId,
+        sequence: u64,
+    ) -> Result<u64, ReadError> {
         let log = aggregate.aggregate.log();
         let subject = self.subjects().of(aggregate);
         let reader = self.reader(log);
         let mut erased = 0;
-        while let Some(first) = reader.first_after(&subject, 0).await? {
+        while let Some(first) = reader.first_after(&subject, 0).await?
+            && first.sequence < sequence
+        {
             let start = Start::After(first.sequence - 1);
             let found = reader.read(&subject, start, Most::BATCH).await?;
             let found = found.messages.iter();
-            let sequences: Vec<u64> = found.map(|stored| stored.sequence).collect();
+            let sequences = found.map(|stored| stored.sequence);
+            let sequences: Vec<u64> = sequences.filter(|found| *found < sequence).collect();
             self.note_beginning(log, &sequences).await?;
             let sequences = sequences.into_iter();
             let erase = sequences.map(|sequence| self.erase_one(log, sequence));

@@ -8,6 +8,7 @@
 //! that saw the same past only one succeeds, and an append that is retried after a lost
 //! acknowledgement is recognised by its event id.
 
+mod about;
 mod answer_times;
 mod append;
 pub mod backup;
@@ -42,6 +43,7 @@ mod tail;
 mod vault;
 mod way;
 
+pub use about::{note_of_run, noted_run};
 pub use append::{AppendError, Commit, Expected, Write};
 pub use batch::{Batch, Item};
 pub use bucket::Bucket;

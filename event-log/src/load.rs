@@ -67,6 +67,14 @@ impl EventLog {
         stored.as_ref().map(decode).transpose()
     }
 
+    /// An aggregate's first events, a page of them at most; empty only if it has none.
+    pub async fn first_page(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let reader = self.reader(stream.aggregate.log());
+        let found = reader.read(&subject, Start::After(0), PAGE).await?;
+        found.messages.iter().map(decode).collect()
+    }
+
     async fn load_from(&self, stream: &StreamId, start: Start) -> Result<Vec<Recorded>, ReadError> {
         let mut events: Vec<Recorded> = Vec::new();
         let take = |page: Vec<Recorded>| events.extend(page);

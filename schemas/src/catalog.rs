@@ -246,6 +246,8 @@ events! {
     RunRetried(run::Retried) = "run.retried" v 1 Public,
     /// The run was cancelled.
     RunCancelled(run::Cancelled) = "run.cancelled" v 1 Public,
+    /// The run was forgotten with a person whose data it held.
+    RunForgotten(run::Forgotten) = "run.forgotten" v 1 Internal,
     /// A company was written for the first time.
     CompanyCreated(record::Company) = "company.created" v 1 Public,
     /// A company was replaced.

@@ -171,3 +171,12 @@ pub struct Cancelled {
     /// Its workflow.
     pub workflow_id: WorkflowId,
 }
+
+/// The run was forgotten with a person whose data it held: its earlier events are erased, and
+/// nothing follows this one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forgotten {
+    /// The run.
+    pub run_id: RunId,
+}

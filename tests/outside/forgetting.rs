@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::accounts::{PASSWORD, email, phone};
+use super::active;
 use crate::{SHAPE, system};
 
 const NAME: &str = "Ottilie Unvergessen";
@@ -118,6 +119,53 @@ async fn a_forgotten_person_is_nowhere_to_be_read() {
         .waypost_output(&["forget", &self::email()], b"")
         .await;
     assert!(!output.status.success());
+}
+
+#[tokio::test]
+async fn runs_that_a_forgotten_persons_call_began_are_forgotten_with_them() {
+    const MESSAGE: &str = "Gefangen im Keller Unvergessen";
+    let system = System::start_alone(SHAPE, &[]).await;
+    let (org, person) = (system.organization().await, system.person(NAME).await);
+    let circle = org.circle("Field").await;
+    person.joins_by(&org.invite(&circle).await).await;
+    let workflow = org
+        .workflow(&active(&json!([
+            {"id": "start", "type": "TRIGGER", "on": {"event": "sos.triggered"},
+             "next": ["tell"]},
+            {"id": "tell", "type": "NOTIFY", "event": "heard", "next": ["wait"],
+             "data": {"said": "{{ trigger.message }}"}},
+            {"id": "wait", "type": "WAIT_FOR_EVENT", "event": "lead.created",
+             "timeoutSeconds": 600},
+        ])))
+        .await;
+    let call = json!({"lat": 52.5, "lng": 13.4, "message": MESSAGE});
+    person.client.post("/sos/trigger", &call).await.ok(202);
+    let path = format!("/api/v1/workflows/{workflow}/runs");
+    let waits = |list: &Value| list["data"][0]["state"] == "WAITING";
+    let list = org.until(&path, waits).await;
+    let run = list["data"][0]["runId"].as_str().unwrap().to_owned();
+    let run = format!("/api/v1/runs/{run}");
+    org.admin.get(&run).await.ok(200);
+    let mut database = system.database().await;
+    assert_eq!(rows_with(&mut database, MESSAGE).await, 1);
+    let log = system.home().join("nats").join("data");
+    assert!(
+        stands_below(&log, MESSAGE),
+        "the search finds what is there"
+    );
+
+    let body = json!({"password": PASSWORD});
+    let deleted = person.client.post("/auth/delete", &body).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    let none = org.until(&path, |list| list["total"] == 0).await;
+    assert_eq!(none["data"], json!([]));
+    org.admin.get(&run).await.error(404);
+    let cancel = format!("{run}/cancel");
+    org.admin.post_nothing(&cancel).await.error(404);
+    assert_eq!(rows_with(&mut database, MESSAGE).await, 0);
+    assert!(!stands_below(&log, MESSAGE), "it stands in the log");
+    let feed = org.admin.get("/api/v1/events").await.text();
+    assert!(!feed.contains(MESSAGE), "{feed}");
 }
 
 #[tokio::test]

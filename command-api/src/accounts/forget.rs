@@ -7,6 +7,7 @@ use domain::account::{Account, Email};
 use event_log::{Binding, Expected, Owner, Position};
 use schemas::{AccountId, Event, Log, StreamId, account};
 
+use super::forget_runs::forget_runs;
 use super::stored::{Claim, phone_given_back, unseal};
 use super::tier::NoAccount;
 use crate::commands::Plan;
@@ -34,9 +35,9 @@ pub async fn holder(commands: &Commands, email: &Email) -> Result<Option<Account
     Ok(Claim::of_email(commands, email).await?.holder())
 }
 
-/// Forgets a person: tokens end, what they held can be claimed by others, their positions are
-/// erased, and the key of everything sealed for them is destroyed. Read models follow the event. If
-/// it is interrupted, [`super::Unfinished`] continues.
+/// Forgets a person: tokens end, what they held can be claimed by others, their positions and the
+/// runs that hold their data are erased, and the key of everything sealed for them is destroyed.
+/// Read models follow the events. If it is interrupted, [`super::Unfinished`] continues.
 pub async fn forget(
     commands: &Commands,
     origin: &Origin,
@@ -66,12 +67,13 @@ pub(super) async fn finish(
         organizations::forget_address(commands, origin, &email).await?;
     }
     tokio::time::sleep(SETTLING).await;
-    let events = log.erase(&StreamId::of_track(id)).await?;
+    let positions = log.erase(&StreamId::of_track(id)).await?;
+    let of_runs = forget_runs(commands, origin, id).await?;
     let position = give_back(commands, origin, id, &email).await?;
     log.vault().forget(&Owner::Account(id)).await?;
     Ok(Forgotten {
         account: id,
-        events,
+        events: positions + of_runs,
         position,
     })
 }

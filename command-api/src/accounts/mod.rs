@@ -6,6 +6,7 @@ mod change_password;
 mod codes;
 mod delete;
 mod forget;
+mod forget_runs;
 mod guess;
 mod login;
 mod logout;

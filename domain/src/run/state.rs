@@ -57,7 +57,7 @@ impl State {
             (_, Event::RunWaiting(_)) => Self::Waiting,
             (_, Event::RunSucceeded(_)) => Self::Succeeded,
             (_, Event::RunFailed(_)) => Self::Failed,
-            (_, Event::RunCancelled(_)) => Self::Cancelled,
+            (_, Event::RunCancelled(_) | Event::RunForgotten(_)) => Self::Cancelled,
             _ => self,
         }
     }
@@ -138,6 +138,9 @@ pub enum NotARun {
     /// The first is not a trigger.
     #[error("the run's first event is not its trigger")]
     NoTrigger,
+    /// It was forgotten with a person: the events before are erased, or are about to be.
+    #[error("the run was forgotten")]
+    Forgotten,
 }
 
 impl Run {
@@ -158,6 +161,10 @@ impl Run {
     /// Folds a run from all its events.
     pub fn fold(events: &[Recorded]) -> Result<Self, NotARun> {
         let (first, rest) = events.split_first().ok_or(NotARun::Empty)?;
+        let last = rest.last().unwrap_or(first);
+        if matches!(last.event, Event::RunForgotten(_)) {
+            return Err(NotARun::Forgotten);
+        }
         let Event::WorkflowTriggered(triggered) = &first.event else {
             return Err(NotARun::NoTrigger);
         };

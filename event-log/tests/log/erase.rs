@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use event_log::{EventLog, Whose};
+use event_log::{EventLog, Expected, Whose};
 use schemas::Log;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::support::{OwnServer, TestLog, event, event_of, everything, fresh, holds, keyring};
+use crate::support::{
+    OwnServer, TestLog, event, event_of, everything, fresh, fresh_run, holds, ids_of, keyring,
+    write,
+};
 
 /// Far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,6 +55,25 @@ async fn an_erased_aggregate_can_begin_anew() {
     again.writes[0].stream = stream.clone();
     own.log.commit(again).await.unwrap();
     assert_eq!(own.log.load(&stream).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_comes_before_an_event_can_be_erased_without_it() {
+    let log = TestLog::new().await;
+    let (stream, mut seen) = (fresh_run(), None);
+    for _ in 0..3 {
+        let part = write(&stream, Expected::after(seen), 500);
+        seen = Some(log.commit(part.into()).await.unwrap().sequence());
+    }
+    let all = ids_of(&log.load(&stream).await.unwrap());
+    let last = log.last(&stream).await.unwrap().unwrap().sequence;
+    let first = ids_of(&log.first_page(&stream).await.unwrap());
+    assert!(!first.is_empty() && all.starts_with(&first));
+    assert_eq!(log.erase_before(&stream, last).await.unwrap(), 1_499);
+    assert_eq!(log.erase_before(&stream, last).await.unwrap(), 0);
+    assert_eq!(ids_of(&log.load(&stream).await.unwrap()), all[1_499..]);
+    assert_eq!(log.erase(&stream).await.unwrap(), 1);
+    assert!(log.first_page(&stream).await.unwrap().is_empty());
 }
 
 #[tokio::test]

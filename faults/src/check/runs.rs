@@ -43,7 +43,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
     let called = evidence.arrived.iter().filter(|call| call.path == "/step");
     let called: HashSet<&str> = called.map(|call| call.id.as_str()).collect();
-    for ((org, id), run) in &runs {
+    // Of a run that was forgotten with a person, anything may be missing.
+    let whole = |run: &Run<'_>| run.count("run.forgotten") == 0;
+    for ((org, id), run) in runs.iter().filter(|(_, run)| whole(run)) {
         let what = format!("run {id} of {org}");
         judge(&what, run, findings);
         // The hostile tenant's runs report the same thing several times, or nothing.

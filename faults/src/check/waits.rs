@@ -47,7 +47,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
                 .push(fact);
         }
     }
-    for run in runs.values() {
+    // Of a run that was forgotten with a person, anything may be missing.
+    let whole = |run: &[&Fact]| run.iter().all(|fact| fact.kind != "run.forgotten");
+    for run in runs.values().filter(|run| whole(run)) {
         for began in run {
             match (began.kind.as_str(), began.data["stepId"].as_str()) {
                 ("run.step_started", Some("pause")) => {

@@ -17,6 +17,7 @@ mod equality;
 mod expiry;
 mod faults;
 mod forgotten;
+mod forgotten_runs;
 mod lagging;
 mod large_runs;
 mod lists;

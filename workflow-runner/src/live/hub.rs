@@ -176,6 +176,9 @@ impl State {
             let Some(feed) = self.feeds.get(&recorded.stream.org) else {
                 continue;
             };
+            if matches!(recorded.event, Event::RunForgotten(_)) {
+                lock(&feed.ring).clear(recorded.sequence);
+            }
             if let Some(event) = encoded.remove(&recorded.sequence).flatten() {
                 lock(&feed.ring).push(event, max_bytes);
             }

@@ -104,12 +104,13 @@ impl Partition {
                 self.open.insert(key, open);
                 Change::Ready
             }
-            Event::RunSucceeded(_) | Event::RunFailed(_) | Event::RunCancelled(_) => {
-                match self.open.remove(&key) {
-                    Some(_) => Change::Ended,
-                    None => Change::Nothing,
-                }
-            }
+            Event::RunSucceeded(_)
+            | Event::RunFailed(_)
+            | Event::RunCancelled(_)
+            | Event::RunForgotten(_) => match self.open.remove(&key) {
+                Some(_) => Change::Ended,
+                None => Change::Nothing,
+            },
             event => match self.open.get_mut(&key) {
                 Some(open) if open.known < sequence => {
                     open.known = sequence;

@@ -207,8 +207,10 @@ fn given_up(opening: &Recorded, last: &Recorded, now: DateTime<Utc>) -> Result<D
 }
 
 fn no_run(first: &Recorded, error: NotARun) -> Stop {
-    let run = first.stream.id.as_str();
-    tracing::error!(run, %error, "Not a run");
+    if error != NotARun::Forgotten {
+        let run = first.stream.id.as_str();
+        tracing::error!(run, %error, "Not a run");
+    }
     Stop(NEVER)
 }
 
@@ -256,6 +258,16 @@ mod tests {
         });
         let outcome = given_up_after(succeeded).err();
         assert_eq!(outcome, Some(Outcome::Ended { known: 9 }));
+    }
+
+    #[test]
+    fn a_run_that_is_forgotten_while_its_job_works_is_over() {
+        let forgotten = Event::RunForgotten(run::Forgotten { run_id: "r".into() });
+        let outcome = given_up_after(forgotten.clone()).err();
+        assert_eq!(outcome, Some(Outcome::Ended { known: 9 }));
+        let left = [recorded(9, forgotten)];
+        let outcome = draft(&left).map_err(|Stop(outcome)| outcome).err();
+        assert_eq!(outcome, Some(NEVER));
     }
 
     #[test]

@@ -9,6 +9,7 @@
     reason = "tests live by the machine's clock"
 )]
 
+mod about;
 mod again;
 mod bounds;
 mod branches;

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use schemas::Event;
+use schemas::{AggregateType, Context, Event, EventId, OrgId, Recorded, StreamId};
 
 use super::given::{
     History, TIMEOUT_SECONDS, all, at, begun, ended, failed, graph, http, notify, retry, succeeded,
     trigger, waits,
 };
-use crate::run::{End, Next, NotCancellable, State, Waiting, cancel, delay, next, retry_at};
+use crate::run::{
+    End, Next, NotARun, NotCancellable, Run, State, Waiting, cancel, delay, next, retry_at,
+};
 
 #[test]
 fn a_triggered_run_is_taken_up_first() {
@@ -17,6 +19,26 @@ fn a_triggered_run_is_taken_up_first() {
     let given = History::triggered();
     assert_eq!(given.run.state, State::Queued);
     assert_eq!(next(&given.run, &graph, at(0)), Next::Start);
+}
+
+#[test]
+fn a_run_that_was_forgotten_is_no_run_whatever_is_left_of_it() {
+    let run_id = History::triggered().run.id;
+    let forgotten = Event::RunForgotten(schemas::run::Forgotten { run_id });
+    let left = [begun("call", 1), forgotten];
+    let stream = StreamId::new(&OrgId::from("o"), AggregateType::Run, "r");
+    let recorded = left.map(|event| Recorded {
+        sequence: 1,
+        stream: stream.clone(),
+        id: EventId(uuid::Uuid::nil()),
+        time: at(0),
+        event,
+        context: Context::default(),
+        receipt: None,
+    });
+    assert_eq!(Run::fold(&recorded), Err(NotARun::Forgotten));
+    assert_eq!(Run::fold(&recorded[1..]), Err(NotARun::Forgotten));
+    assert!(State::Waiting.after(&recorded[1].event).is_end());
 }
 
 #[test]

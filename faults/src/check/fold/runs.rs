@@ -21,6 +21,10 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
         );
     }
     let key = format!("{} {}", fact.org, fact.stream);
+    if fact.kind == "run.forgotten" {
+        fold.rows("runs").remove(&key);
+        return;
+    }
     let Some(run) = fold.rows("runs").get_mut(&key) else {
         return;
     };

@@ -93,18 +93,31 @@ impl Runs {
             let version = run.workflow_version;
             run.plan = self.outlines.get(org, &run.workflow_id, version).cloned();
         }
-        self.fold(&mut folded, events)?;
+        let gone = self.fold(&mut folded, events)?;
         rows::write(rows, &folded).await?;
-        let (totals, blocks) = count(&folded);
+        rows::delete(rows, &gone).await?;
+        let (totals, blocks) = count(&folded, &gone);
         totals.write(rows).await?;
         blocks.write(rows).await?;
         Ok(())
     }
 
-    fn fold<'a>(&self, folded: &mut Folded<'a>, events: &[&'a Recorded]) -> Result<(), ApplyError> {
+    /// Folds the events; returns the runs that are forgotten, which are no longer among the others.
+    fn fold<'a>(
+        &self,
+        folded: &mut Folded<'a>,
+        events: &[&'a Recorded],
+    ) -> Result<Folded<'a>, ApplyError> {
+        let mut gone = Folded::new();
         for recorded in events.iter().filter(|recorded| changes_a_run(recorded)) {
             let refused = |reason: &str| ApplyError::Refused(reason.to_owned());
             match (folded.entry(key(recorded)), &recorded.event) {
+                // A later reader of the log finds nothing else of the run.
+                (Entry::Vacant(_), Event::RunForgotten(_)) => {}
+                (Entry::Occupied(run), Event::RunForgotten(_)) => {
+                    let (key, run) = run.shift_remove_entry();
+                    gone.insert(key, run);
+                }
                 (Entry::Vacant(place), Event::WorkflowTriggered(triggered)) => {
                     let workflow = triggered.workflow_id.as_str();
                     let (org, version) = (recorded.stream.org.as_str(), triggered.workflow_version);
@@ -123,7 +136,7 @@ impl Runs {
                 (Entry::Vacant(_), _) => return Err(refused("the run was never triggered")),
             }
         }
-        Ok(())
+        Ok(gone)
     }
 }
 
@@ -147,9 +160,11 @@ fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
         .collect()
 }
 
-fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
+fn count(folded: &Folded<'_>, gone: &Folded<'_>) -> (Totals, Blocks) {
     let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
-    for ((org, id), run) in folded {
+    let left = folded.iter().map(|(key, run)| (key, run, Some(run.state)));
+    let gone = gone.iter().map(|(key, run)| (key, run, None));
+    for ((org, id), run, after) in left.chain(gone) {
         let row = |state: State| RowKey {
             org_id: org,
             parent: &run.workflow_id,
@@ -161,8 +176,10 @@ fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
             totals.add_within(org, KIND, &run.workflow_id, before.name(), -1);
             blocks.remove(row(before));
         }
-        totals.add_within(org, KIND, &run.workflow_id, run.state.name(), 1);
-        blocks.add(row(run.state));
+        if let Some(after) = after {
+            totals.add_within(org, KIND, &run.workflow_id, after.name(), 1);
+            blocks.add(row(after));
+        }
     }
     (totals, blocks)
 }

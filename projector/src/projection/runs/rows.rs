@@ -175,3 +175,19 @@ async fn update(
     .await?;
     Ok(())
 }
+
+/// Deletes the rows of runs that have any.
+pub(super) async fn delete(rows: &mut PgConnection, gone: &Folded<'_>) -> Result<(), sqlx::Error> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "DELETE FROM runs USING UNNEST($1::text[], $2::text[]) AS gone (org_id, run_id)
+         WHERE runs.org_id = gone.org_id AND runs.run_id = gone.run_id",
+        gone.keys().map(|(org, _)| *org).bind_iter() as _,
+        gone.keys().map(|(_, id)| *id).bind_iter() as _,
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}

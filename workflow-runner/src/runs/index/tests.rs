@@ -106,3 +106,14 @@ fn a_run_that_was_retried_outlives_the_job_of_its_first_end_over_a_takeover() {
     assert_eq!(partition.ended(KEY, 120), Change::Ended);
     assert!(partition.open.is_empty());
 }
+
+#[test]
+fn a_forgotten_run_is_open_no_more_and_what_is_left_of_it_opens_nothing() {
+    let forgotten = Event::RunForgotten(run::Forgotten { run_id: "r".into() });
+    let mut partition = taken_over();
+    let change = partition.fold(KEY, &recorded(101, forgotten.clone()));
+    assert_eq!(change, Change::Ended);
+    assert!(partition.open.is_empty());
+    let again = partition.fold(KEY, &recorded(101, forgotten));
+    assert_eq!(again, Change::Nothing);
+}

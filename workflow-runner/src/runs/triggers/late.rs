@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::super::program::Program;
 use super::super::renderer::Renderer;
+use super::about::Noter;
 use super::checkpoint::Note;
 use super::settle::came;
 use super::shown::shown;
@@ -165,7 +166,10 @@ impl LookBack {
         let data = Arc::new(data);
         let mut left = Vec::with_capacity(waiting.len());
         for one in waiting {
-            if one.may_want(recorded) && self.matches(org, &one, &data).await {
+            if one.may_want(recorded)
+                && self.matches(org, &one, &data).await
+                && self.noter().may_hold(recorded, &one.late.run).await
+            {
                 // A job that has ended meanwhile no longer listens.
                 let _ = one.tell.send(Some(came(recorded, &data)));
             } else {
@@ -173,6 +177,14 @@ impl LookBack {
             }
         }
         left
+    }
+
+    fn noter(&self) -> Noter<'_> {
+        Noter {
+            log: &self.log,
+            people: &self.people,
+            clock: &*self.clock,
+        }
     }
 
     /// Where the wait began.

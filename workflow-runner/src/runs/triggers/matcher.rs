@@ -9,7 +9,7 @@ use domain::template::Scope;
 use event_log::{AppendError, Commit, EventLog, Item, Page, ReadError};
 use futures::{StreamExt as _, stream};
 use schemas::workflow::WhyNot;
-use schemas::{Cause, Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
+use schemas::{AccountId, Cause, Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
 use serde_json::Value;
 use service::Clock;
 use tokio::task::consume_budget;
@@ -78,9 +78,16 @@ struct Decided {
     batch: BatchCounts,
     /// The organization belongs to another process now, or did in between.
     is_void: bool,
-    triggers: Vec<Commit>,
+    triggers: Vec<Trigger>,
     /// Notices about workflows that were not set off.
     notices: Vec<Commit>,
+}
+
+/// A run that an event sets off.
+pub(super) struct Trigger {
+    pub(super) commit: Commit,
+    /// The person whose data it is given.
+    pub(super) about: Option<AccountId>,
 }
 
 /// Whom an event concerns.
@@ -151,7 +158,8 @@ impl Matcher {
             // With many events, none alone may take long enough to yield.
             consume_budget().await;
         }
-        self.append(decided.triggers, measure::triggered).await;
+        let triggers = self.noted(decided.triggers).await;
+        self.append(triggers, measure::triggered).await;
         self.append(decided.notices, || {}).await;
         if self.cause_counts().close(org, decided.batch, through) {
             through
@@ -269,8 +277,9 @@ impl Matcher {
         match verdict {
             None => decided.is_void = true,
             Some(Verdict::SetsOff(cause)) => {
-                let trigger = self.triggered_by_event(by, listener, data, cause);
-                decided.triggers.push(trigger);
+                let commit = self.triggered_by_event(by, listener, data, cause);
+                let about = by.event.personal().map(|(account, _)| account);
+                decided.triggers.push(Trigger { commit, about });
             }
             Some(Verdict::Refused { bound, tell }) => {
                 measure::unmatched(WhyNot::from(bound).name());

@@ -13,8 +13,12 @@
 //! **What one cause leads to is bounded.** What runs do may set off further runs; [`cause_counts`]
 //! counts them for each event or run from outside that they go back to.
 //!
+//! **Nobody's data is left behind.** A run that is given what an event says of a person is noted for
+//! them first ([`about`]), so that it can be forgotten with them.
+//!
 //! **Nobody waits for others.** Each organization has a queue ([`org_queues`]); queues take turns.
 
+mod about;
 mod cause_counts;
 mod checkpoint;
 mod dispatcher;

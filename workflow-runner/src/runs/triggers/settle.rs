@@ -42,6 +42,9 @@ impl Matcher {
             if !self.is_for(&draft, &wait, recorded, data).await {
                 return;
             }
+            if !self.noter().may_hold(recorded, &stream).await {
+                return;
+            }
             let outcome = (Way::Next, came(recorded, data));
             let now = self.clock.now();
             draft.step_answered(&wait.step, wait.attempt, outcome, now);

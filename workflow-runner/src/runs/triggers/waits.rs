@@ -58,6 +58,7 @@ impl Waits {
             Event::RunSucceeded(ended) => self.end(recorded, &ended.run_id, None),
             Event::RunFailed(ended) => self.end(recorded, &ended.run_id, None),
             Event::RunCancelled(ended) => self.end(recorded, &ended.run_id, None),
+            Event::RunForgotten(gone) => self.end(recorded, &gone.run_id, None),
             _ => {}
         }
     }
@@ -299,6 +300,17 @@ mod tests {
             workflow_id: "w".into(),
         });
         waits.apply(&recorded(4, cancelled));
+        assert!(waits.0.is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_run_waits_for_nothing() {
+        let mut waits = Waits::default();
+        waits.apply(&awaited(1, "r1", "lead.created"));
+        let forgotten = Event::RunForgotten(run::Forgotten {
+            run_id: "r1".into(),
+        });
+        waits.apply(&recorded(2, forgotten));
         assert!(waits.0.is_empty());
     }
 }
