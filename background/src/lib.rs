@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_work_gives_way_and_whoever_asked_for_it_does_not() {
+    async fn long_work_runs_at_a_lower_priority_and_its_caller_does_not() {
         let niceness = || getpriority_process(Some(gettid())).unwrap();
         let computed = compute(niceness).await.unwrap();
         let run = spawn(async move { niceness() }).await.unwrap();

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_giver_cannot_give_is_told_before_all_else() {
+    fn what_the_giver_cannot_grant_is_refused_before_any_other_error() {
         for body in [
             json!({"name": "", "scopes": ["c", "b:read"], "rateLimit": 5}),
             json!({"scopes": ["b:read"], "rateLimit": "many", "colour": "red"}),

@@ -136,7 +136,7 @@ mod tests {
     use Crossing::{Entered, Left};
 
     #[test]
-    fn entering_is_told_at_once_and_leaving_beyond_the_margin() {
+    fn entering_is_reported_at_once_and_leaving_beyond_the_margin() {
         let told = crossings([
             fix(1, 500.0, None),
             fix(2, 99.0, Some(80.0)),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_id_stands_for_itself() {
+    fn a_plain_id_is_stored_unchanged() {
         assert_eq!(subject("c-1_A"), "evt.o1.contact.c-1_A");
         assert_eq!(
             kind_of("evt.o1.contact.c-1_A"),

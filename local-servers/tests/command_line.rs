@@ -102,7 +102,7 @@ fn stragglers_of_the_command_are_ended() {
 }
 
 #[test]
-fn an_interrupt_reaches_the_command_and_its_status_is_told() {
+fn an_interrupt_reaches_the_command_and_its_exit_status_is_returned() {
     let mut child = with("trap 'exit 42' INT; echo ready; while :; do sleep 0.05; done")
         .stdout(Stdio::piped())
         .spawn()

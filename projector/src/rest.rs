@@ -45,7 +45,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn whoever_is_as_quick_as_ever_does_not_rest() {
+    fn no_rest_follows_a_batch_that_is_as_quick_as_ever() {
         let now = Instant::now();
         let mut rest = Rest::default();
         for took in [2, 3, 8, 2] {
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_others_rests_as_long_as_it_waited() {
+    fn a_rest_is_as_long_as_its_batch_waited_for_others() {
         let now = Instant::now();
         let mut rest = Rest::default();
         rest.after(1, MS * 2, now);

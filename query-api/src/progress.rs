@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_some_is_known_of_these_alone() {
+    fn a_notification_about_some_projections_counts_for_these_alone() {
         let mut all = known(5);
         let told = |epoch, sequence| Moved {
             epoch,

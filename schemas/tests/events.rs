@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_in_the_log_decodes_or_fails_calmly(
+    fn anything_in_the_log_decodes_or_fails_without_a_panic(
         entry in 0..CATALOG.len(),
         data in prop_oneof![
             json_object().prop_map(|data| Value::from(data).to_string().into_bytes()),

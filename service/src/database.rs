@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_trying_again_may_help_against_is_told_from_mistakes() {
+    fn errors_that_a_retry_may_help_with_are_distinguished_from_mistakes() {
         for away in [
             "08006", "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P01",
             "57P02", "57P03", "57P05", "58030",

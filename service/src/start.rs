@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_failure_is_told_at_once() {
+    async fn any_other_failure_is_returned_at_once() {
         let shutdown = CancellationToken::new();
         let start = async |_| Err::<(), _>("another master key");
         let started = once_there(&shutdown, |error| *error == "away", start);

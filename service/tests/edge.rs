@@ -107,7 +107,7 @@ async fn wrong_method_is_a_json_405_that_names_the_right_ones() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_500_that_tells_nothing() {
+async fn a_panic_is_a_500_without_details() {
     let (status, headers, body) =
         send(request(Method::GET, "/panic").body(Body::empty()).unwrap()).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -166,7 +166,7 @@ async fn a_json_error_names_the_place() {
 }
 
 #[test]
-fn json_is_told_by_its_content_type() {
+fn json_is_recognised_by_its_content_type() {
     let is_json = |content_type| {
         let content_type = HeaderValue::from_static(content_type);
         body::is_json(&HeaderMap::from_iter([(

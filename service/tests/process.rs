@@ -70,7 +70,7 @@ fn telemetry_may_begin_twice() {
 }
 
 #[tokio::test]
-async fn whoever_listens_may_open_as_many_files_as_the_system_allows() {
+async fn a_listening_process_may_open_as_many_files_as_the_system_allows() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let low = Rlimit {

@@ -27,7 +27,7 @@ fn unused_email() -> String {
 }
 
 #[tokio::test]
-async fn a_person_begins_with_nothing_and_is_told_what_to_do() {
+async fn a_new_person_starts_with_nothing_and_is_shown_what_to_do() {
     browse(async |browser| {
         let page = browser.page().await;
         page.is_wide(360).await;

@@ -9,7 +9,7 @@ use crate::sound::is_sound;
 use crate::system;
 
 #[tokio::test]
-async fn of_two_who_change_a_record_the_slower_one_is_told() {
+async fn the_slower_of_two_editors_of_a_record_sees_that_it_was_changed() {
     browse(async |browser| {
         let owner = Owner::sign_in(system().await).await;
         let admin = key_of(&owner, &["admin"]).await;
@@ -52,7 +52,7 @@ async fn of_two_who_change_a_record_the_slower_one_is_told() {
 }
 
 #[tokio::test]
-async fn of_two_who_change_a_workflow_the_slower_one_is_told() {
+async fn the_slower_of_two_editors_of_a_workflow_sees_that_it_was_changed() {
     browse(async |browser| {
         let owner = Owner::sign_in(system().await).await;
         let admin = key_of(&owner, &["admin"]).await;

@@ -20,7 +20,7 @@ async fn counts(page: &Page, wanted: &str) {
 }
 
 #[tokio::test]
-async fn a_file_is_matched_checked_and_imported_and_tells_what_it_left_out() {
+async fn a_file_is_matched_checked_and_imported_and_its_rejected_rows_are_shown() {
     browse(async |browser| {
         let system = system().await;
         let owner = Owner::sign_in(system).await;

@@ -206,7 +206,7 @@ async fn sees_nothing_of_operators(page: &Page) {
 }
 
 #[tokio::test]
-async fn whoever_does_not_operate_sees_their_own_dead_letters_alone() {
+async fn people_who_are_not_operators_see_their_own_dead_letters_alone() {
     browse(async |browser| {
         let (system, operator) = System::operated(Shape::One).await;
         let mut database = system.database().await;

@@ -262,7 +262,7 @@ async fn a_log_whose_disk_was_lost_comes_back_and_read_models_follow() {
 }
 
 #[tokio::test]
-async fn who_holds_a_position_from_before_is_told_to_begin_anew() {
+async fn a_client_with_a_position_from_before_a_restore_is_asked_to_start_over() {
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
     let contact = json!({"id": "a", "email": "a@example.com"});

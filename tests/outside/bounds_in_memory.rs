@@ -32,7 +32,7 @@ async fn sees(system: &System, key: &str, wanted: &BTreeMap<u64, f64>) {
 }
 
 #[tokio::test]
-async fn few_newest_positions_are_held_and_whoever_subscribes_sees_all() {
+async fn few_newest_positions_are_held_and_every_subscriber_sees_all() {
     const ROOM: f64 = 2_000.0;
     let room = ROOM.to_string();
     let system = System::start(SHAPE, &[("WAYPOST_WS_LATEST_BYTES", &room)]).await;
@@ -178,7 +178,7 @@ fn wishes(name: &str, count: usize) -> Value {
 }
 
 #[tokio::test]
-async fn what_webhooks_wanted_is_bounded_and_let_go_of_with_them() {
+async fn the_filters_that_webhooks_had_are_bounded_and_dropped_with_them() {
     /// One endpoint's wishes over time, in each of the two feeds that are delivered from.
     const ONE: f64 = 2.0 * 16.0 * 1024.0;
     /// The size of ten wishes, likewise.

@@ -189,7 +189,7 @@ async fn orders_are_filtered_by_status() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_told_by_name_and_reason() {
+async fn wrong_parameters_are_reported_by_name_and_reason() {
     let org = system().await.organization().await;
     for list in LISTS {
         let client = reader(&org).await;

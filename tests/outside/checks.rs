@@ -22,7 +22,7 @@ async fn with_header(client: &Client, name: &str, value: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_request_without_a_key_in_force_is_told_to_bring_one() {
+async fn a_request_without_a_valid_key_is_asked_for_one() {
     let org = system().await.organization().await;
     let nobody = org.system.client();
     let key = org.key.as_str();
@@ -194,7 +194,7 @@ async fn a_trigger_is_judged_in_one_order() {
 }
 
 #[tokio::test]
-async fn a_body_too_large_or_of_another_type_is_told_apart() {
+async fn a_body_that_is_too_large_gets_a_413_and_one_of_another_type_a_415() {
     let org = system().await.organization().await;
     let url = json!({"url": "https://example.com/"});
     let made = org.admin.post("/api/v1/webhooks", &url).await.ok(201);

@@ -89,7 +89,7 @@ async fn a_number_named_at_registration_is_held_once_verified() {
 }
 
 #[tokio::test]
-async fn whether_a_number_is_known_is_not_told() {
+async fn answers_do_not_reveal_whether_a_number_is_known() {
     let system = system().await;
     let (client, held, unknown) = (system.client(), phone(), phone());
     holder(system, &held).await;

@@ -109,7 +109,7 @@ pub(super) async fn told(system: &System, metric: &str) -> f64 {
 
 /// As most HTTP clients send it: the head in one packet, the body in another.
 #[tokio::test]
-async fn whoever_is_refused_before_the_body_came_can_go_on() {
+async fn a_client_that_is_refused_before_its_body_arrives_can_continue() {
     let system = system().await;
     let org = system.organization().await;
     let key_of = async |terms: Value| {
@@ -233,7 +233,7 @@ async fn a_silent_connection_and_a_half_head_are_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_stands_still_ends_an_import_and_a_trigger_with_what_they_may_answer() {
+async fn a_stalled_body_fails_a_trigger_and_cuts_an_import_off_after_its_results() {
     let system = System::start(SHAPE, &[("WAYPOST_BODY_SECONDS", "1")]).await;
     let org = system.organization().await;
     let terms = json!({"name": "n", "scopes": ["records:write", "workflows:trigger"]});

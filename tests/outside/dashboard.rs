@@ -71,7 +71,7 @@ async fn pages_and_what_they_are_made_of_come_from_here_alone() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_signed_in_is_sent_to_where_they_can() {
+async fn a_person_who_is_not_signed_in_is_redirected_to_sign_in() {
     let client = system().await.client();
     for path in [
         "/dashboard",

@@ -88,7 +88,7 @@ impl Sse {
 }
 
 #[tokio::test]
-async fn everything_that_happened_is_told_in_order() {
+async fn everything_that_happened_is_in_the_feed_in_order() {
     let org = system().await.organization().await;
     let workflow = org.workflow(&only_begins()).await;
     let run_id = org.trigger(&workflow, &json!({"who": "Ada"})).await;

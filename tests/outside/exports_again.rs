@@ -119,7 +119,7 @@ async fn of(client: &Client, known: &[String], position: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_moment_tells_what_did_not_change_and_a_tag_overrules_it() {
+async fn if_modified_since_gets_a_304_if_unchanged_and_if_none_match_overrides_it() {
     let org = system().await.organization().await;
     let client = reader(&org).await;
     let position = write(&org, &contacts(2)).await;

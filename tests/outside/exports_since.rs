@@ -105,7 +105,7 @@ async fn a_moment_that_is_none_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn of_a_record_that_was_forgotten_no_deletion_is_told() {
+async fn of_a_record_that_was_forgotten_no_deletion_is_exported() {
     let system = system().await;
     let org = system.organization().await;
     let position = write_of(

@@ -78,7 +78,7 @@ async fn until_told(org: &Organization<'_>, wanted: &[&str]) {
 }
 
 #[tokio::test]
-async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
+async fn the_feed_shows_nothing_of_persons_who_hide_or_left() {
     let system = system().await;
     let org = system.organization().await;
     let anna = system.person("Anna").await;

@@ -169,7 +169,7 @@ async fn runs_that_a_forgotten_persons_call_began_are_forgotten_with_them() {
 }
 
 #[tokio::test]
-async fn whoever_was_being_forgotten_when_the_processes_died_is_forgotten_to_the_end() {
+async fn forgetting_a_person_is_completed_after_all_processes_were_killed() {
     let mut system = System::start_alone(SHAPE, &[]).await;
     let client = system.client();
     let email = email();

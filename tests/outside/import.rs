@@ -93,7 +93,7 @@ async fn a_csv_is_imported_and_importing_it_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn cells_stand_between_semicolons_or_tabs_where_the_header_row_says_so() {
+async fn cells_are_separated_by_semicolons_or_tabs_if_the_header_row_is() {
     let system = system().await;
     let org = system.organization().await;
     let files = Files::new();
@@ -130,7 +130,7 @@ async fn ndjson_is_imported_from_a_file_and_from_stdin() {
 }
 
 #[tokio::test]
-async fn rejected_rows_are_told_with_their_reasons() {
+async fn rejected_rows_are_reported_with_their_reasons() {
     let system = system().await;
     let org = system.organization().await;
     let files = Files::new();
@@ -168,7 +168,7 @@ async fn rejected_rows_are_told_with_their_reasons() {
 }
 
 #[tokio::test]
-async fn rejected_lines_of_ndjson_are_told_too() {
+async fn rejected_lines_of_ndjson_are_reported_too() {
     let system = system().await;
     let org = system.organization().await;
     let files = Files::new();
@@ -256,7 +256,7 @@ async fn an_export_of_hubspot_is_known_by_its_header() {
 }
 
 #[tokio::test]
-async fn columns_are_named_and_left_out_by_whoever_imports() {
+async fn an_import_can_map_columns_to_fields_and_leave_columns_out() {
     let system = system().await;
     let org = system.organization().await;
     let files = Files::new();

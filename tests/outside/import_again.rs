@@ -157,7 +157,7 @@ fn changing() -> (Vec<Value>, HashMap<String, String>) {
 }
 
 #[tokio::test]
-async fn of_a_record_that_comes_several_times_the_last_one_stands() {
+async fn of_a_record_that_is_imported_several_times_the_last_version_is_kept() {
     let system = system().await;
     let (lines, last) = changing();
     let (by_command, over_http) = (system.organization().await, system.organization().await);
@@ -179,7 +179,7 @@ async fn of_a_record_that_comes_several_times_the_last_one_stands() {
 }
 
 #[tokio::test]
-async fn new_and_known_records_are_told_apart_however_they_are_mixed() {
+async fn new_and_known_records_are_distinguished_however_they_are_mixed() {
     let org = system().await.organization().await;
     let line =
         |nth: usize, city: &str| json!({"id": format!("c{nth}"), "email": "a@b.c", "city": city});

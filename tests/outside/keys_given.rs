@@ -233,7 +233,7 @@ async fn metric(system: &System, name: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn expired_keys_are_let_go_of() {
+async fn expired_keys_are_dropped_from_memory() {
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
     let held = async || metric(&system, "waypost_keys_held").await;

@@ -35,7 +35,7 @@ async fn trigger_path(org: &Organization<'_>) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_under_a_limit_says_how_it_stands() {
+async fn every_answer_under_a_limit_states_the_limit_and_what_remains_of_it() {
     let org = system().await.organization().await;
     let path = trigger_path(&org).await;
     let nothing = "/api/v1/workflows/nothing/trigger";
@@ -130,7 +130,7 @@ async fn system_with_window(window: &str) -> System {
 }
 
 #[tokio::test]
-async fn a_request_after_the_time_told_is_admitted() {
+async fn a_request_after_the_retry_after_time_is_admitted() {
     let system = system_with_window("2").await;
     let org = system.organization().await;
     let (client, _) = org.unused_key(&terms(&["workflows:read"], 3)).await;

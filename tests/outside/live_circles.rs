@@ -82,7 +82,7 @@ async fn an_organization_gets_what_members_of_its_circles_do() {
 }
 
 #[tokio::test]
-async fn each_crossing_is_told_once() {
+async fn each_crossing_is_reported_once() {
     let system = system().await;
     let (anna, ben, circle) = couple(system).await;
     anna.place(&circle, 10.0).await;

@@ -190,7 +190,7 @@ async fn members_of_a_circle_see_each_other() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_is_not_seen_one_instant_later() {
+async fn a_person_who_leaves_is_not_seen_one_instant_later() {
     let system = system().await;
     let (anna, ben, circle) = couple(system).await;
     let code = ben.invite(&circle).await;
@@ -210,7 +210,7 @@ async fn whoever_leaves_is_not_seen_one_instant_later() {
 }
 
 #[tokio::test]
-async fn whoever_hides_is_not_seen_one_instant_later() {
+async fn a_person_who_hides_is_not_seen_one_instant_later() {
     let system = system().await;
     let (anna, ben, _) = couple(system).await;
     let mut bens = ben.socket(system).await;

@@ -103,7 +103,7 @@ async fn runs(org: &Organization<'_>, workflow: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_workflow_that_sets_itself_off_thrice_ends_within_its_budget_and_that_is_told() {
+async fn a_workflow_that_triggers_itself_thrice_ends_at_its_budget_and_is_reported() {
     let org = patient().await.organization().await;
     let receiver = Receiver::start().await;
     webhook(&org, &receiver.url("/"), &["workflow.not_triggered"]).await;

@@ -72,7 +72,7 @@ async fn until_runs(org: &Organization<'_>, workflow: &str, query: &str, least: 
 }
 
 #[tokio::test]
-async fn a_filter_that_fails_is_told_with_why_and_not_for_every_event() {
+async fn a_filter_that_fails_is_reported_with_the_reason_but_not_for_every_event() {
     let org = system().await.organization().await;
     let wrong = listens("lead.created", "data.name - 1 > 0");
     let wrong = org.workflow(&wrong).await;
@@ -105,7 +105,7 @@ async fn a_filter_that_fails_is_told_with_why_and_not_for_every_event() {
 }
 
 #[tokio::test]
-async fn a_filter_that_is_too_much_work_is_told_with_what_to_do() {
+async fn a_filter_that_is_too_expensive_is_reported_with_what_to_do() {
     let org = system().await.organization().await;
     let filter = "data.l|select('in', data.l)|length > 0";
     let costly = org.workflow(&listens("custom.much", filter)).await;
@@ -128,7 +128,7 @@ async fn a_filter_that_is_too_much_work_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_organization_has_so_many_runs_open_and_is_told_at_the_bound() {
+async fn an_organization_may_have_so_many_open_runs_and_is_notified_at_the_bound() {
     let system = narrow().await;
     let (many, few) = (system.organization().await, system.organization().await);
     let workflow = many
@@ -226,7 +226,7 @@ async fn a_repeated_retry_gets_its_first_answer_at_the_bound_too() {
 }
 
 #[tokio::test]
-async fn the_clock_sets_nothing_off_past_the_bound_and_that_is_told() {
+async fn a_schedule_triggers_nothing_past_the_bound_and_that_is_reported() {
     let org = narrow().await.organization().await;
     filled(&org).await;
     let clock = json!({"schedule": "* * * * *"});
@@ -244,7 +244,7 @@ async fn the_clock_sets_nothing_off_past_the_bound_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn a_match_that_fails_is_told_with_the_run_and_not_for_every_event() {
+async fn a_match_that_fails_is_reported_with_the_run_but_not_for_every_event() {
     let org = system().await.organization().await;
     let workflow = org
         .workflow(&active(&json!([

@@ -141,7 +141,7 @@ async fn a_feed_ends_with_the_session() {
 }
 
 #[tokio::test]
-async fn limits_of_the_pages_are_told_like_those_of_keys() {
+async fn limits_of_the_pages_are_stated_like_those_of_keys() {
     let owner = Owner::sign_in(system().await).await;
     let answer = owner.page("/dashboard/api/v1/workflows").await;
     let list: Value = answer.ok(200);

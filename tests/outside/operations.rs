@@ -10,7 +10,7 @@ use super::only_begins;
 use crate::{SHAPE, system};
 
 #[tokio::test]
-async fn every_process_tells_of_its_health() {
+async fn every_process_reports_its_health() {
     let system = system().await;
     for (name, client) in system.clients() {
         client.get("/healthz").await.ok(200);
@@ -39,7 +39,7 @@ async fn requests_are_counted_by_their_route_and_not_by_their_ids() {
 }
 
 #[tokio::test]
-async fn the_sizes_of_log_and_tables_are_told() {
+async fn the_sizes_of_log_and_tables_are_in_the_metrics() {
     let system = system().await;
     let (_, projector) = system
         .clients()
@@ -191,7 +191,7 @@ async fn all_ends_when_asked_and_finds_its_data_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_read_that_cannot_catch_up_is_told_so_in_time() {
+async fn a_read_that_cannot_catch_up_gets_a_503_in_time() {
     let settings = [("WAYPOST_POSITION_WAIT_SECONDS", "1")];
     let system = System::start(SHAPE, &settings).await;
     let org = system.organization().await;

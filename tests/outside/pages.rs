@@ -212,7 +212,7 @@ async fn people_read_the_description_as_text_and_not_as_its_source() {
 /// A table may be wider than a phone, and then scrolls within its frame; none of it may widen the
 /// page, least of all the text beside it for screen readers.
 #[tokio::test]
-async fn what_scrolls_holds_all_that_stands_in_it() {
+async fn frames_that_scroll_contain_everything_inside_them() {
     let client = system().await.client();
     let style = client.get("/dashboard/assets/style.css").await.text();
     let rules = style.split('}').filter_map(|rule| rule.split_once('{'));

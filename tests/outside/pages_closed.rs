@@ -133,7 +133,7 @@ async fn nobody_sees_a_page_of_another_organization_or_a_word_of_it() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_signed_in_is_sent_to_sign_in_from_every_page() {
+async fn every_page_redirects_a_person_who_is_not_signed_in_to_sign_in() {
     let client = system().await.client();
     let mut pages = lists();
     pages.extend(

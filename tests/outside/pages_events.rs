@@ -204,7 +204,7 @@ async fn a_key_shows_what_it_has_used_of_its_limit() {
 }
 
 #[tokio::test]
-async fn the_systems_page_tells_the_lag_and_of_no_dead_letters_where_there_are_none() {
+async fn the_system_page_shows_the_lag_and_that_there_are_no_dead_letters() {
     let owner = Owner::sign_in(system().await).await;
     let page = read(&owner.page("/dashboard/system").await);
     for word in ["Webhook deliveries", "None: everything was taken in."] {

@@ -118,7 +118,7 @@ async fn the_map_shows_one_circle_or_all_by_their_names() {
 }
 
 #[tokio::test]
-async fn trails_hold_the_last_hour_thinned_for_whoever_may_see_them() {
+async fn trails_hold_the_last_hour_thinned_for_those_who_may_see_them() {
     let system = system().await;
     let owner = Owner::sign_in(system).await;
     let (ada, bob) = (system.person("Ada").await, system.person("Bob").await);

@@ -190,7 +190,7 @@ async fn runs_are_found_by_workflow_state_time_id_and_payload() {
 }
 
 #[tokio::test]
-async fn all_runs_that_match_are_told_beforehand_and_can_be_cancelled() {
+async fn all_matching_runs_are_listed_beforehand_and_can_be_cancelled() {
     let system = system().await;
     let owner = Owner::sign_in(system).await;
     let admin = admin(&owner).await;

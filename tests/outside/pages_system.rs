@@ -89,7 +89,7 @@ async fn only_operators_see_and_touch_what_is_of_everybody() {
 }
 
 #[tokio::test]
-async fn dead_letters_are_retried_and_skipped_one_or_as_many_as_were_told() {
+async fn dead_letters_are_retried_and_skipped_singly_or_as_many_as_were_shown() {
     let (system, operator) = System::operated(SHAPE).await;
     let mut database = system.database().await;
     let org = system.organization().await;
@@ -152,7 +152,7 @@ async fn dead_letters_are_retried_and_skipped_one_or_as_many_as_were_told() {
 }
 
 #[tokio::test]
-async fn a_verify_tells_what_differs_and_a_rebuild_heals_it() {
+async fn a_verify_reports_what_differs_and_a_rebuild_repairs_it() {
     let (system, operator) = System::operated(SHAPE).await;
     let org = system.organization().await;
     let contact = json!({"id": "c-1", "firstName": "Zoë", "email": "zoe@example.com"});

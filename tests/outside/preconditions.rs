@@ -44,7 +44,7 @@ async fn read(by: &Client, path: &str, position: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn of_two_editors_of_a_record_the_slower_one_is_told() {
+async fn of_two_editors_of_a_record_the_slower_one_is_refused() {
     let shop = organization().await;
     let made = shop.put(LEAD, &lead("Ada")).await;
     made.ok(201);
@@ -114,7 +114,7 @@ async fn of_two_editors_of_a_record_the_slower_one_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_gone_or_not_there_yet_is_told_apart() {
+async fn preconditions_distinguish_what_is_gone_from_what_is_not_there_yet() {
     let shop = organization().await;
     let new = change(&shop, Method::PUT, LEAD, &lead("Ada"), (&IF_MATCH, "*")).await;
     assert!(new.error(412).contains("does not exist"));
@@ -190,7 +190,7 @@ async fn of_many_who_have_seen_the_same_one_is_let_through() {
 }
 
 #[tokio::test]
-async fn of_two_editors_of_a_workflow_the_slower_one_is_told() {
+async fn of_two_editors_of_a_workflow_the_slower_one_is_refused() {
     let shop = organization().await;
     let path = "/api/v1/workflows/shared";
     let first = change(

@@ -146,7 +146,7 @@ async fn every_projection_is_rebuilt_under_load_and_found_equal_to_the_log() {
 }
 
 #[tokio::test]
-async fn what_differs_is_told_without_personal_data_and_a_rebuild_heals_it() {
+async fn differences_are_reported_without_personal_data_and_a_rebuild_repairs_them() {
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
     let contact = json!({"id": "c-1", "firstName": "Zoë", "email": "zoe@example.com"});
@@ -278,7 +278,7 @@ async fn empty(system: &System) {
 }
 
 #[tokio::test]
-async fn a_hole_in_the_log_is_told_aloud_and_not_passed_over() {
+async fn a_gap_in_the_log_is_reported_and_not_skipped() {
     let mut system = System::start_alone(SHAPE, &[]).await;
     {
         let org = system.organization().await;

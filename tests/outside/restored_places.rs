@@ -30,7 +30,7 @@ async fn member(org: &Organization<'_>, circle: &str, name: &str) -> Person {
 }
 
 #[tokio::test]
-async fn what_was_not_told_while_somebody_hid_is_not_told_after_a_restore() {
+async fn crossings_not_reported_while_hidden_are_not_reported_after_a_restore() {
     let mut system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
     let circle = org.circle("Drivers").await;

@@ -51,7 +51,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn a_trigger_becomes_a_run_that_calls_out_and_tells() {
+async fn a_trigger_becomes_a_run_that_sends_a_request_and_a_notification() {
     let org = system().await.organization().await;
     let receiver = Receiver::start().await;
     receiver.reply(|_| answering());

@@ -109,7 +109,7 @@ async fn invite(org: &Organization<'_>, email: &str) -> String {
 }
 
 #[tokio::test]
-async fn secrets_stand_nowhere_in_plain() {
+async fn secrets_are_nowhere_in_plain_text() {
     let system = System::start_alone(SHAPE, &[("WAYPOST_LOG", "debug")]).await;
     let org = system.organization().await;
     let receiver = Receiver::start().await;
@@ -192,7 +192,7 @@ async fn secrets_stand_nowhere_in_plain() {
 }
 
 #[tokio::test]
-async fn what_persons_entrust_stands_nowhere_in_plain() {
+async fn what_persons_entrust_is_nowhere_in_plain_text() {
     let system = System::start_alone(SHAPE, &[("WAYPOST_LOG", "debug")]).await;
     let client = system.client();
     let (email, phone) = ("grete@entrusted.example", "+4915799912345");

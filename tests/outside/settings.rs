@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::SHAPE;
 
 #[tokio::test]
-async fn what_a_variable_would_hold_may_stand_in_a_file() {
+async fn the_value_of_a_variable_may_be_given_in_a_file() {
     let folder = TemporaryHome::new().expect("a folder");
     let file = |name: &str, content: &str| {
         let path = folder.path().join(name);

@@ -107,7 +107,7 @@ async fn told(org: &Organization<'_>, sos_id: &str, count: usize) -> Vec<Value> 
 }
 
 #[tokio::test]
-async fn an_organization_is_told_until_its_member_leaves() {
+async fn an_organization_gets_the_calls_of_a_member_until_they_leave() {
     let system = system().await;
     let (org, other) = (system.organization().await, system.organization().await);
     let ada = system.person("Ada").await;
@@ -150,7 +150,7 @@ async fn an_organization_is_told_until_its_member_leaves() {
 }
 
 #[tokio::test]
-async fn whoever_asks_later_is_told_which_calls_are_open() {
+async fn open_calls_are_listed_for_those_who_ask_later() {
     let (ada, bob) = two_in_a_circle().await;
     let eve = system().await.person("Eve").await;
     let body = json!({"lat": 1.5, "lng": 2.5, "message": "Flat tyre"});
@@ -185,7 +185,7 @@ async fn whoever_asks_later_is_told_which_calls_are_open() {
 }
 
 #[tokio::test]
-async fn a_call_is_not_shown_to_whoever_has_left_nor_hidden_by_anothers_many() {
+async fn a_call_is_not_shown_to_former_members_nor_hidden_by_many_of_somebody_else() {
     let (ada, bob) = two_in_a_circle().await;
     let system = system().await;
     let (loud, circles) = (

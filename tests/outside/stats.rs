@@ -6,7 +6,7 @@ use super::exports::write_of;
 use crate::system;
 
 #[tokio::test]
-async fn what_an_organization_keeps_is_told() {
+async fn the_stats_show_what_an_organization_stores() {
     let system = system().await;
     let (org, other) = (system.organization().await, system.organization().await);
     let before = system.waypost(&["stats", "--org", &org.id]).await;

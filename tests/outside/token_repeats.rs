@@ -184,7 +184,7 @@ async fn a_repeat_counts_as_the_try_that_it_is() {
 }
 
 #[tokio::test]
-async fn a_code_cannot_be_guessed_under_the_key_of_whoever_used_it() {
+async fn a_code_cannot_be_guessed_with_the_idempotency_key_that_it_was_used_with() {
     let system = system().await;
     let first = First::verification(system).await;
     first.still_good().await;

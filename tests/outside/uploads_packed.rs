@@ -102,7 +102,7 @@ async fn a_quotation_mark_within_a_cell_of_a_csv_is_text() {
 }
 
 #[tokio::test]
-async fn cells_stand_between_semicolons_or_tabs_where_the_header_row_says_so() {
+async fn cells_are_separated_by_semicolons_or_tabs_if_the_header_row_is() {
     let org = system().await.organization().await;
     for (id, delimiter) in [("a", ";"), ("b", "\t")] {
         let rows = format!("id|firstName|city\n{id}|\"Ada|Bea\"|Bergen, NO\n");

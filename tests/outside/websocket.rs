@@ -102,7 +102,7 @@ async fn a_token_in_the_address_is_no_token() {
 }
 
 #[tokio::test]
-async fn a_plain_request_is_told_to_upgrade() {
+async fn a_plain_request_is_asked_to_upgrade() {
     let nobody = system().await.client();
     let answer = nobody.get("/ws").await;
     let status = answer.status.as_u16();

@@ -140,7 +140,7 @@ fn with(change: impl Fn(&mut Value)) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_by_its_place() {
+async fn each_error_in_a_definition_is_reported_with_its_place() {
     let org = system().await.organization().await;
     let step = |nth: usize, field: &str, value: Value| {
         with(|definition| definition["steps"][nth][field] = value.clone())

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_a_larger_share_records_what_the_others_do() {
+    fn a_process_with_a_larger_share_records_what_the_others_do() {
         let (smaller, larger) = (Sampling::new(0.2), Sampling::new(0.6));
         for _ in 0..1_000 {
             let trace = RandomIds.new_trace_id();

@@ -39,7 +39,7 @@ async fn checks_at_once_share_the_quota_exactly() {
 }
 
 #[tokio::test]
-async fn a_decision_says_how_the_limit_stands() {
+async fn a_decision_states_the_limit_what_remains_of_it_and_when_it_resets() {
     let database = Database::create().await;
     let limiter = database.limiter(&window(3_600));
     let counter = hourly(&limiter, "one");

@@ -201,7 +201,7 @@ async fn positions_are_counted_as_many_as_they_are_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn whoever_begins_with_what_was_noted_knows_the_same() {
+async fn a_process_that_starts_from_the_checkpoint_has_the_same_state() {
     let world = World::new().await;
     let (account, other) = (account(), account());
     let (old, good) = (world.token(account, 0), world.token(other, 0));

@@ -182,7 +182,7 @@ fn router(access: Access) -> Router {
 }
 
 #[tokio::test]
-async fn every_answer_under_a_limit_says_how_it_stands() {
+async fn every_answer_under_a_limit_states_the_limit_and_what_remains_of_it() {
     let world = World::new().await;
     let key = world
         .key(Terms {

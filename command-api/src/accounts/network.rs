@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v6_network_is_one_client_and_stands_in_a_wider_one() {
+    fn an_ipv6_network_is_one_client_and_lies_within_a_wider_one() {
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_eq!(

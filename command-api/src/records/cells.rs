@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_row_tells_what_stands_between_cells() {
+    fn the_header_row_determines_what_separates_cells() {
         let delimiter = |header: &str| char::from(delimiter_of(header.as_bytes()));
         for (header, expected) in [
             ("id", ','),

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_told_of_and_not_kept() {
+    async fn a_line_without_end_yields_a_chunk_without_lines_and_is_not_kept() {
         let mut lines = lines(vec![vec![b'x'; 64 * 1024]; 200]);
         let chunk = lines.next_chunk(None).await.unwrap();
         assert_eq!((chunk.lines.len(), chunk.ended), (0, false));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_whole_or_not_packed_is_told() {
+    async fn a_truncated_or_uncompressed_body_is_reported() {
         let text = b"{\"id\": \"a\"}\n".repeat(1_000);
         for (coding, packed) in [(Coding::Gzip, gzip(&text)), (Coding::Zstd, zstd_of(&text))] {
             let part = &packed[..packed.len() - 3];

@@ -172,7 +172,7 @@ async fn a_secret_keeps_its_hosts_until_others_are_named() {
 }
 
 #[tokio::test]
-async fn a_workflow_takes_its_id_from_wherever_it_stands() {
+async fn a_workflow_takes_its_id_from_where_it_is_given_or_gets_a_new_one() {
     let house = House::open().await;
     let put = |id: Option<&str>, document| {
         let id = id.map(Into::into);

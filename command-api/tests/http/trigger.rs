@@ -14,7 +14,7 @@ async fn house() -> House {
 }
 
 #[tokio::test]
-async fn a_trigger_is_accepted_and_stands_in_the_log() {
+async fn a_trigger_is_accepted_and_stored_in_the_log() {
     let house = house().await;
     let answer = house
         .send("POST", PATH, r#"{"a": 1, "triggeredBy": "me"}"#)

@@ -38,7 +38,7 @@ async fn an_endpoint_is_made_changed_and_deleted() {
 
 /// What this process knows of an endpoint may lag behind what it has just written itself.
 #[tokio::test]
-async fn every_command_stands_on_all_that_were_answered_before() {
+async fn every_command_builds_on_all_that_were_answered_before() {
     let house = House::open().await;
     let made = house.send("POST", PATH, body()).await;
     let path = format!("{PATH}/{}", made.text("id"));

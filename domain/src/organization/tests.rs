@@ -104,7 +104,7 @@ fn a_link_works_once() {
 }
 
 #[test]
-fn a_link_is_good_for_whoever_has_the_address_alone() {
+fn an_invite_can_be_accepted_only_by_the_holder_of_its_address() {
     let mut house = House::founded();
     house.invites("bob", "c1");
     let organization = house.organization();
@@ -144,7 +144,7 @@ fn an_invite_ends_by_itself_and_by_being_taken_back() {
 }
 
 #[test]
-fn whoever_was_removed_decides_nothing_more() {
+fn a_removed_owner_decides_nothing_more() {
     let mut house = House::owned_by(ADA);
     house.record(add_owner(BOB));
     let removed = remove(&house.organization(), ADA, Some(BOB), &[]);

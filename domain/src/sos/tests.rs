@@ -60,7 +60,7 @@ fn only_the_audience_acknowledges_and_only_once() {
 }
 
 #[test]
-fn the_staff_of_an_organization_that_was_told_acknowledges_once_and_resolves() {
+fn the_staff_of_a_notified_organization_acknowledges_once_and_resolves() {
     let first = Event::SosTriggered(triggered(None));
     let call = Call::fold([&first]);
     let staff = By::Staff(STRANGER);

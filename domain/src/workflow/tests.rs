@@ -82,7 +82,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn every_error_is_told_at_once_with_its_place() {
+fn all_errors_are_reported_together_each_with_its_place() {
     let definition = json!({
         "status": "RUNNING", "timeoutSeconds": 0, "color": "red", "workflowId": "w2",
         "steps": [

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_last_is_among_the_next_two_beside_ten_thousand_of_anothers() {
+    fn a_new_party_gets_one_of_the_next_two_turns_beside_10_000_of_another() {
         let mut turns = Turns::default();
         offer(&mut turns, 1, 0..10_000);
         for _ in 0..5_000 {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_much_at_a_time_has_the_fewer_turns() {
+    fn a_party_that_writes_much_at_a_time_has_fewer_turns() {
         let mut turns = Turns::default();
         offer(&mut turns, 1, 0..100);
         offer(&mut turns, 2, 0..100);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_not_have_a_turn_keeps_its_place() {
+    fn a_party_that_may_not_have_a_turn_keeps_its_place() {
         let mut turns = Turns::default();
         offer(&mut turns, 1, 0..2);
         offer(&mut turns, 2, 0..2);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_tells_the_last_sequence() {
+    fn an_acknowledgement_contains_the_last_sequence() {
         let single = read_answer(br#"{"stream":"EVENTS","seq":7}"#);
         assert!(matches!(single, Outcome::Stored(7)));
         let batch = read_answer(br#"{"stream":"EVENTS","seq":9,"batch":"b","count":3}"#);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_pass_is_told_from_what_cannot_pass_now() {
+    fn permanent_refusals_are_distinguished_from_temporary_ones() {
         for too_large in [10_054, 10_097, 10_199] {
             let answer = answer(400, too_large);
             assert!(matches!(answer, Outcome::Never(AppendError::TooLarge)));

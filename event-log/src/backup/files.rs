@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_gone_or_stands_elsewhere_is_found() {
+    fn a_missing_or_misplaced_backup_file_is_detected() {
         let home = TemporaryHome::new().unwrap();
         let section = written(home.path());
         let path = |number| home.path().join(file_name(Source::Events, number));

@@ -71,7 +71,7 @@ fn least() -> u64 {
 }
 
 #[test]
-fn whoever_asks_for_much_has_the_least_pace_beside_somebody_who_asks_for_little() {
+fn a_party_that_wants_much_gets_the_least_pace_beside_one_that_wants_little() {
     let [little, much] = slow_log().run(5, [(A, 1), (B, 1_000)], SLOW);
     assert_eq!(little, 500);
     let expected = least() * 5..least() * 6;
@@ -79,7 +79,7 @@ fn whoever_asks_for_much_has_the_least_pace_beside_somebody_who_asks_for_little(
 }
 
 #[test]
-fn whoever_always_asked_for_more_than_the_least_keeps_it_beside_those_who_ask_for_all() {
+fn a_party_keeps_its_usual_pace_above_the_least_beside_those_that_want_all() {
     let mut time = slow_log();
     time.run(30, [(A, 7)], SLOW);
     let [steady, little, much] = time.run(20, [(A, 7), (B, 1), (Party(3), 1_000)], SLOW);
@@ -117,7 +117,7 @@ fn those_who_all_ask_for_much_are_not_held_back() {
 }
 
 #[test]
-fn whoever_is_alone_is_not_held_back() {
+fn a_party_that_is_alone_is_not_held_back() {
     assert_eq!(slow_log().run(1, [(A, 500)], SLOW), [50_000]);
 }
 

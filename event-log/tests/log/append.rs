@@ -51,7 +51,7 @@ async fn an_event_is_read_back_as_it_was_decided() {
 }
 
 #[tokio::test]
-async fn a_commit_stands_only_on_the_past_it_expects() {
+async fn a_commit_is_stored_only_after_the_past_that_it_expects() {
     let log = TestLog::new().await;
     let stream = fresh_run();
     let commit = async |expected| log.commit(write(&stream, expected, 1).into()).await;
@@ -69,7 +69,7 @@ async fn a_commit_stands_only_on_the_past_it_expects() {
 }
 
 #[tokio::test]
-async fn several_events_of_one_decision_stand_one_behind_the_other() {
+async fn several_events_of_one_decision_are_stored_one_after_the_other() {
     let log = TestLog::new().await;
     let stream = fresh_run();
     let three: Commit = write(&stream, Expected::Empty, 3).into();

@@ -170,7 +170,7 @@ async fn check(log: &EventLog, steps: Vec<Step>) {
 }
 
 #[test]
-fn exactly_those_who_conflict_are_told_so_and_all_others_are_stored_once() {
+fn exactly_the_conflicting_commits_are_refused_and_all_others_stored_once() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _entered = runtime.enter();
     let mut runner = TestRunner::new(Config {

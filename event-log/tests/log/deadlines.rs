@@ -17,7 +17,7 @@ const READ_LIMIT: Duration = Duration::from_secs(6);
 const SLOW: Duration = Duration::from_millis(2_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_hangs_is_told_in_time_and_found_again() {
+async fn a_server_that_hangs_is_reported_in_time_and_found_again() {
     let own = OwnServer::start().await;
     own.nats.pause();
     let commits: Vec<_> = (0..200).map(|n| fresh(1 + n % 3)).collect();
@@ -84,7 +84,7 @@ async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
 
 /// Asking again instead would leave a server that is too busy no time for anything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_follows_the_log_waits_for_a_slow_server_but_not_for_one_that_was_started_anew() {
+async fn a_reader_of_the_log_waits_for_a_slow_server_but_not_for_a_restarted_one() {
     let mut own = OwnServer::start().await;
     let commit = fresh(3);
     own.log.commit(commit).await.unwrap();
@@ -175,7 +175,7 @@ async fn an_append_takes_no_longer_than_was_set() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_gone_is_told_at_once() {
+async fn a_server_that_is_gone_is_reported_at_once() {
     let mut own = OwnServer::start().await;
     assert!(own.log.is_connected());
     own.nats.kill();

@@ -93,7 +93,7 @@ async fn an_aggregate_that_the_log_begins_with_can_be_erased() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_the_end_does_not_wait_for_what_was_erased_before_it() {
+async fn waiting_for_the_end_does_not_include_what_was_erased_before_it() {
     let log = TestLog::new().await;
     log.commit(fresh(1)).await.unwrap();
     let gone = fresh(2);

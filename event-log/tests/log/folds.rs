@@ -41,7 +41,7 @@ async fn what_one_process_noted_another_begins_with() {
 }
 
 #[tokio::test]
-async fn whoever_finds_that_another_has_written_meanwhile_leaves_it() {
+async fn a_checkpoint_that_another_process_wrote_meanwhile_is_not_overwritten() {
     let log = TestLog::new().await;
     let (one, other) = (open(&log).await, open(&log).await);
     for checkpoint in [&one, &other] {
@@ -146,7 +146,7 @@ async fn one_is_due_after_so_many_events_and_once() {
 }
 
 #[tokio::test]
-async fn whoever_cannot_read_an_event_notes_nothing() {
+async fn a_process_that_cannot_read_an_event_saves_no_checkpoint() {
     let (_log, checkpoint) = due_after_ten().await;
     checkpoint.count(&batch(10, 1));
     assert!(!checkpoint.is_due());

@@ -24,7 +24,7 @@ async fn append(log: &EventLog, kind: AggregateType, id: &str) -> EventId {
 }
 
 #[tokio::test]
-async fn a_tail_is_caught_up_at_once_where_nothing_stands_behind_its_start() {
+async fn a_tail_is_caught_up_at_once_if_nothing_follows_its_start() {
     let log = TestLog::new().await;
     let caught_up = async |after, only: &[AggregateType]| {
         let tail = log.tail(Log::Events, after, only).await.unwrap();
@@ -270,7 +270,7 @@ async fn a_tail_that_lost_its_consumer_makes_a_new_one() {
 }
 
 #[tokio::test]
-async fn whoever_has_done_with_a_tail_leaves_no_consumer_behind() {
+async fn a_dropped_tail_leaves_no_consumer_behind() {
     let log = TestLog::new().await;
     log.commit(fresh(10)).await.unwrap();
     let raw = log.raw_stream(Log::Events).await;

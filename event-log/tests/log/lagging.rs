@@ -161,7 +161,7 @@ async fn a_copy_that_hears_of_nothing_more_is_left() {
 
 /// An expected event may be erased before the copy receives it: then nothing more comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_for_what_was_erased_meanwhile_hears_that_nothing_is_left() {
+async fn a_reader_waiting_for_an_event_erased_meanwhile_learns_that_none_is_left() {
     let lagging = Lagging::start().await;
     let contact = stream(AggregateType::Contact, "c1");
     lagging.own.append(&contact, Expected::Empty, 1).await;
@@ -205,7 +205,7 @@ async fn a_value_that_the_copy_lacks_is_there() {
 /// A batch is refused as a whole. No innocent commit in it gets a conflict because the copy does
 /// not know the event that it follows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_told_of_a_conflict_that_only_the_copy_sees() {
+async fn no_commit_gets_a_conflict_that_only_the_copy_sees() {
     let lagging = Lagging::start().await;
     let mut commits = Vec::new();
     for _ in 0..30 {

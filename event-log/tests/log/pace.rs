@@ -80,7 +80,7 @@ async fn write_little(log: &EventLog, ended: &AtomicBool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_writes_much_leaves_a_slow_log_to_others_and_has_all_of_it_alone() {
+async fn a_heavy_writer_leaves_a_slow_log_to_others_and_has_all_of_it_alone() {
     let own = OwnServer::start().await;
     let settings = LogSettings {
         log_least_messages: LEAST,

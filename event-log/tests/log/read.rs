@@ -72,7 +72,7 @@ async fn an_aggregate_of_any_length_comes_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_from_what_is() {
+async fn missing_streams_and_events_are_distinguished_from_existing_ones() {
     let log = TestLog::new().await;
     let nobody = fresh_run();
     assert!(log.load(&nobody).await.unwrap().is_empty());

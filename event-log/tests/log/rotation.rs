@@ -117,7 +117,7 @@ async fn the_old_master_key_opens_nothing_afterwards() {
 
 /// A rotation that ends before another process looks for one.
 #[tokio::test]
-async fn whoever_missed_a_rotation_reads_the_master_key_again() {
+async fn a_process_that_missed_a_rotation_reads_the_master_key_again() {
     let (log, home) = (log().await, TemporaryHome::new().unwrap());
     let secrets = home.path().join("secrets");
     std::fs::create_dir(&secrets).unwrap();
@@ -142,7 +142,7 @@ async fn whoever_missed_a_rotation_reads_the_master_key_again() {
 }
 
 #[tokio::test]
-async fn whoever_missed_a_rotation_and_has_no_file_to_read_takes_nothing_for_broken() {
+async fn after_a_missed_rotation_without_a_key_file_nothing_is_taken_for_broken() {
     let log = log().await;
     let all = sealed(&log, 0..3).await;
     let missing = log.another().await;

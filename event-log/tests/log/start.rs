@@ -119,7 +119,7 @@ async fn a_prefix_that_fits_no_name_is_refused() {
 }
 
 #[tokio::test]
-async fn an_address_that_makes_no_sense_or_where_nobody_is_is_told() {
+async fn an_invalid_or_unreachable_address_is_reported() {
     let connect = async |url: &str| {
         let settings = LogSettings::at(url);
         let outcome = EventLog::connect(&settings, keyring()).await;

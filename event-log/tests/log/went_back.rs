@@ -86,7 +86,7 @@ fn went_back(error: TailError) -> (u64, Instead) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_follows_a_log_that_goes_back_is_told_and_goes_no_further() {
+async fn a_tail_of_a_log_that_went_back_reports_it_and_stops() {
     let mut log = PutBack::begin().await;
     let mut tail = log.own.log.tail(Log::Events, 0, &[]).await.unwrap();
     until(&mut tail, 5).await;
@@ -103,7 +103,7 @@ async fn whoever_follows_a_log_that_goes_back_is_told_and_goes_no_further() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_who_follow_together_are_told() {
+async fn followers_that_share_a_reader_all_learn_that_the_log_went_back() {
     let mut log = PutBack::begin().await;
     let mut followers = Vec::new();
     for _ in 0..2 {
@@ -130,7 +130,7 @@ async fn all_who_follow_together_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mark_that_was_kept_tells_whether_the_log_is_still_the_same() {
+async fn a_saved_mark_shows_whether_the_log_is_still_the_same() {
     let mut log = PutBack::begin().await;
     let mut tail = log.own.log.tail(Log::Events, 0, &[]).await.unwrap();
     let mark = until(&mut tail, 5).await;

@@ -216,7 +216,7 @@ mod tests {
     use crate::check::{Findings, Wrong};
 
     #[test]
-    fn what_was_found_and_done_stands_in_the_page_as_text() {
+    fn findings_and_deeds_are_shown_on_the_page_as_text() {
         let mut findings = Findings::default();
         findings.wrong.push(Wrong {
             check: "a check",

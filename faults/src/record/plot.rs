@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_stands_where_its_time_is_and_says_what_it_was() {
+    fn a_band_is_drawn_at_its_time_and_titled_with_what_happened() {
         let svg = plots().lines(&[]);
         assert!(svg.contains(r#"x="160.0" y="0" width="100.0""#), "{svg}");
         assert!(svg.contains("<title>kill &lt;NATS&gt;</title>"), "{svg}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_stand_on_each_other() {
+    fn bars_are_stacked() {
         let of = |class, value| Series {
             class,
             points: vec![(0.0, value)],

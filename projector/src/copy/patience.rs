@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_pass_is_told_at_once() {
+    async fn an_error_that_does_not_pass_is_not_retried() {
         let made = attempts(RepairError::Stopped, Duration::ZERO, 1_000).await;
         assert_eq!(made, 1);
     }

@@ -296,7 +296,7 @@ async fn a_retried_run_reads_as_one_that_goes_on() {
 }
 
 #[tokio::test]
-async fn the_trigger_stands_as_it_was_given() {
+async fn the_trigger_payload_is_stored_as_it_was_given() {
     let world = World::new().await;
     let projector = world.start();
     let workflow = world.stream(AggregateType::Workflow, "w1");

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_written_is_sent_and_let_go_of() {
+    async fn what_was_written_is_sent_and_its_room_is_freed() {
         let org = OrgId::from("a");
         let files = Files::new(2, 1_000_000);
         let mut spool = files.try_begin(&org).unwrap();

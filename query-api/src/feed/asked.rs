@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_an_aggregate_tells_whether_its_events_can_be_asked_for() {
+    fn the_type_of_an_aggregate_shows_whether_its_events_can_be_asked_for() {
         let contacts = asked(&["contact.created", "run.*"]);
         assert!(contacts.wants_of(AggregateType::Contact));
         assert!(contacts.wants_of(AggregateType::Run));

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_as_long_as_what_they_stand_for() {
+    fn parts_of_bars_are_as_long_as_their_values() {
         let chart = chart(
             Shape::Standing,
             &[("9", &[30.0, 10.0]), ("10", &[0.0, 5.0])],

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_backticks_is_code_and_nothing_else_is_markup() {
+    fn text_in_backticks_is_code_and_nothing_else_is_markup() {
         for (text, html) in [
             ("`a<b` and `c`.", "<code>a&lt;b</code> and <code>c</code>."),
             ("one ` alone", "one ` alone"),

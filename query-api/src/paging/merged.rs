@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_stands_in_the_window_where_it_stands_in_the_lists(
+        fn a_row_is_found_in_the_window_at_its_place_in_the_lists(
             rows in prop::collection::vec((0..LISTS, 0..3_usize), 1..200),
             wanted: prop::sample::Index,
         ) {

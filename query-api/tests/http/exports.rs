@@ -65,7 +65,7 @@ async fn csv_has_every_contact_newest_first() {
 }
 
 #[tokio::test]
-async fn rows_that_stand_in_no_order_come_newest_first_too() {
+async fn rows_that_are_stored_in_no_order_come_newest_first_too() {
     let house = House::open().await;
     let shuffled = "INSERT INTO contacts (org_id, id, created_at, updated_at)
         SELECT $1, 'c' || lpad(i::text, 5, '0'), '2026-11-21Z'::timestamptz - make_interval(secs => i), now()

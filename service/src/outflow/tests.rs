@@ -101,7 +101,7 @@ async fn an_answer_ends_at_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_client_left_is_let_go_of() {
+async fn the_source_of_a_body_is_dropped_once_its_client_has_left() {
     let (body, _, let_go) = begin(PATIENCE);
     drop(body);
     let_go.await.unwrap_err();

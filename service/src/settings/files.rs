@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_told_by_its_setting() {
+    fn a_file_that_cannot_be_read_is_reported_with_its_setting() {
         let error = parse_with("/no/such/file", &[]).unwrap_err().to_string();
         assert!(
             error.contains("_FILE: cannot read /no/such/file"),

@@ -58,7 +58,7 @@ async fn where_no_further_request_is_wanted_nobody_waits_for_the_body() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_leave_to_send_is_not_told_to_where_nobody_wants_the_body() {
+async fn a_client_gets_a_100_continue_only_where_its_body_is_read() {
     let addr = start(EdgeSettings::default()).await;
     let headers = "Content-Length: 4\r\nExpect: 100-continue";
     let mut refused = Client::to(addr).await;

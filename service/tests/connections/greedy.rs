@@ -6,7 +6,7 @@ use tokio::io::AsyncReadExt as _;
 use super::{Client, post_head, start};
 
 #[tokio::test]
-async fn whoever_holds_much_in_unfinished_bodies_is_told_to_come_back() {
+async fn a_client_beyond_the_memory_for_unfinished_bodies_is_asked_to_retry_later() {
     let settings = EdgeSettings {
         body_memory_bytes: 50_000,
         ..EdgeSettings::default()
@@ -47,7 +47,7 @@ async fn whoever_holds_much_in_unfinished_bodies_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_bound_are_told_so_and_harm_nobody() {
+async fn connections_beyond_the_bound_get_a_503_and_harm_nobody() {
     let settings = EdgeSettings {
         connections: 3,
         ..EdgeSettings::default()

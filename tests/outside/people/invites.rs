@@ -9,7 +9,7 @@ use super::{
 use crate::{SHAPE, system};
 
 #[tokio::test]
-async fn whoever_took_an_owners_address_beforehand_gets_nothing() {
+async fn registering_an_owners_address_beforehand_gains_nothing() {
     let system = system().await;
     let stranger = system.person("Stranger").await;
     let create = [
@@ -82,7 +82,7 @@ async fn an_owner_with_an_account_comes_in_by_link_and_password() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_account_opens_one_with_a_password_of_their_own() {
+async fn an_invited_person_without_an_account_opens_one_with_their_own_password() {
     let system = system().await;
     let (org, owner_email, owner) = owned(system).await;
     let email = new_email();
@@ -130,7 +130,7 @@ async fn whoever_has_no_account_opens_one_with_a_password_of_their_own() {
 }
 
 #[tokio::test]
-async fn whoever_opens_an_account_at_the_same_time_joins_nothing_unasked() {
+async fn registering_while_an_invite_is_accepted_joins_nothing_unasked() {
     let system = system().await;
     let (org, _, owner) = owned(system).await;
     for _ in 0..8 {

@@ -13,7 +13,7 @@ use crate::system;
 const A_SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn whoever_is_removed_is_out_within_a_second_everywhere() {
+async fn a_removed_person_is_out_everywhere_within_a_second() {
     let system = system().await;
     let (org, _, owner) = owned(system).await;
     let ada = system.person("Ada").await;

@@ -68,7 +68,7 @@ fn organizations_and_their_persons_take_turns() {
 }
 
 #[test]
-fn what_waits_is_remembered_by_partition_and_let_go_of_with_it() {
+fn positions_set_aside_are_held_by_partition_and_dropped_with_it() {
     let mut aside = aside(&[("a", 1, 5), ("b", 1, 4), ("b", 2, 6)]);
     assert_eq!(aside.firsts(), BTreeMap::from([(1, 4), (2, 6)]));
     let round = aside.next().unwrap();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_and_losses_are_told_once() {
+    fn gained_and_lost_partitions_are_reported_once() {
         let mut partitions = OwnedPartitions::default();
         let first = partitions.change(&owned(&[1, 2]));
         assert_eq!((first.gained, first.lost), (vec![1, 2], vec![]));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_positions_stand_in_a_stream_of_their_own() {
+    fn only_positions_are_in_a_stream_of_their_own() {
         for channel in Channel::ALL {
             let apart = channel.log() != Log::Events;
             assert_eq!(apart, channel == Channel::Locations);

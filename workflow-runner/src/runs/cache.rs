@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_any_more_makes_room_for_whoever_comes() {
+    fn values_that_are_no_longer_used_make_room_for_new_ones() {
         let (cache, start) = (Cache::new("test", 100), Instant::now());
         for key in 0..10 {
             cache.put_at(&org(&format!("idle{key}")), key, ((), 10), start);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_delivers_little_follows_the_others_one_look_behind() {
+    fn a_process_with_few_deliveries_trails_the_end_of_the_log_by_one_query() {
         let mut state = State::default();
         state.attempts_through = 100;
         let mut known_after = |end| {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_another_stream_is_compared_by_the_clock() {
+    fn events_of_another_stream_are_compared_by_their_time() {
         let directory = directory([(5, created(&["location.*"]))]);
         let endpoint = directory.get(&"h1".into()).unwrap();
         let before = DateTime::UNIX_EPOCH - chrono::TimeDelta::seconds(1);

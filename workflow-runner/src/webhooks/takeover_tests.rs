@@ -132,7 +132,7 @@ async fn what_waits_for_long_is_found_without_what_others_had_delivered_since() 
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_named_stands_where_its_last_event_says() {
+async fn a_named_delivery_is_loaded_in_the_state_of_its_last_event() {
     let log = log().await;
     let mut records = Vec::new();
     for delivery in 1..=4 {

@@ -309,7 +309,7 @@ fn track_of(id: AccountId) -> StreamId {
 }
 
 #[tokio::test]
-async fn whoever_asks_and_turns_to_something_else_keeps_nobody_waiting() {
+async fn a_caller_that_stops_polling_keeps_nobody_waiting() {
     let world = World::far_away(Duration::from_millis(20)).await;
     let (people, tail) = People::start(&world.log).await.unwrap();
     let follower = people.clone();

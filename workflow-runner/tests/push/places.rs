@@ -98,7 +98,7 @@ async fn told_and_gone(world: &World) -> (Person, Circle, StreamOf) {
 }
 
 #[tokio::test]
-async fn each_crossing_is_told_once_by_however_many() {
+async fn each_crossing_is_reported_once_by_any_number_of_processes() {
     let world = World::new().await;
     let access = world.access().await;
     let mut processes = Vec::new();
@@ -142,7 +142,7 @@ async fn each_crossing_is_told_once_by_however_many() {
 }
 
 #[tokio::test]
-async fn what_happened_while_nobody_watched_is_told_afterwards() {
+async fn crossings_while_no_process_ran_are_reported_afterwards() {
     let world = World::new().await;
     let access = world.access().await;
     let person = world.person(&access, "Anna").await;
@@ -167,7 +167,7 @@ async fn what_happened_while_nobody_watched_is_told_afterwards() {
 }
 
 #[tokio::test]
-async fn whoever_hides_or_left_crosses_nothing() {
+async fn a_person_who_hides_or_left_crosses_no_places() {
     let world = World::new().await;
     let access = world.access().await;
     let process = Process::start(&world).await;
@@ -193,7 +193,7 @@ async fn whoever_hides_or_left_crosses_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
+async fn crossings_reported_before_leaving_and_rejoining_are_not_reported_again() {
     let world = World::new().await;
     let (ben, circle, place) = told_and_gone(&world).await;
     world.leave(&circle, &ben).await;

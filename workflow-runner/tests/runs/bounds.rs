@@ -140,7 +140,7 @@ async fn what_each_event_from_outside_sets_off_is_not_counted_against_others() {
 }
 
 #[tokio::test]
-async fn the_last_hop_is_told() {
+async fn reaching_the_last_hop_is_reported() {
     let world = World::new().await;
     let on = json!({ "id": "start", "type": "TRIGGER", "on": { "event": "lead.created" } });
     world.save("w", workflow(&[on])).await;

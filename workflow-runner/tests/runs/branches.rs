@@ -78,7 +78,7 @@ async fn a_condition_goes_one_of_two_ways() {
 }
 
 #[tokio::test]
-async fn a_delay_lasts_as_long_as_it_says_whoever_dies_meanwhile() {
+async fn a_delay_lasts_as_long_as_it_says_whichever_process_dies() {
     let world = World::new().await;
     world
         .save(

@@ -69,7 +69,7 @@ async fn runs_go_on_after_the_log_was_killed() {
 }
 
 #[tokio::test]
-async fn a_log_that_stands_still_costs_the_leases_and_nothing_else() {
+async fn a_stalled_log_costs_the_leases_and_nothing_else() {
     let (_home, nats) = start().await;
     let receiver = Receiver::start().await;
     receiver.usually(Answer::status(200).after(Duration::from_millis(100)));
@@ -86,7 +86,7 @@ async fn a_log_that_stands_still_costs_the_leases_and_nothing_else() {
 
 /// A call's response is taken when it arrives, though nothing can be written meanwhile.
 #[tokio::test]
-async fn a_log_that_stands_still_does_not_make_an_answer_late() {
+async fn a_stalled_log_does_not_make_a_response_late() {
     let (_home, nats) = start().await;
     let receiver = Receiver::start().await;
     receiver.usually(Answer::status(200).after(Duration::from_millis(500)));

@@ -164,7 +164,7 @@ fn creating_what_exists_is_refused_and_what_was_deleted_is_not() {
 }
 
 #[test]
-fn replacing_keeps_when_the_record_came_to_be_unless_told_otherwise() {
+fn replacing_keeps_the_creation_time_unless_another_is_given() {
     let (_, first) = put(id(), ada(), None, at(0));
     let first = first.unwrap();
     let other = read(json!({"firstName": "Grace"})).unwrap();

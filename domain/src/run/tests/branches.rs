@@ -115,7 +115,7 @@ fn a_step_that_both_ways_lead_to_is_never_skipped() {
 }
 
 #[test]
-fn a_delay_is_over_when_its_time_has_come_whoever_asks() {
+fn a_delay_is_over_exactly_when_its_time_has_come() {
     let graph = graph(vec![
         trigger(&["later"]),
         delay("later", 90.5, &["tell"]),

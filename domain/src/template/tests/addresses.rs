@@ -123,7 +123,7 @@ fn a_value_cannot_climb_or_choose_the_host() {
 }
 
 #[test]
-fn a_secret_is_recognised_as_it_stands_in_an_address() {
+fn a_secret_is_recognised_as_it_is_encoded_in_an_address() {
     let secret = "k/9 (x)!";
     let scope = Scope::new(&RunId::from("r"), &fields(json!({ "v": secret })), []);
     let address = Address::parse("https://x.example/{{ trigger.v }}").unwrap();

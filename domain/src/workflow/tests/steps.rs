@@ -194,7 +194,7 @@ fn what_sets_off_and_what_is_waited_for_is_read() {
 }
 
 #[test]
-fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
+fn errors_in_triggers_and_awaited_events_are_reported_with_their_place() {
     for (nth, change, expected) in [
         (
             0,

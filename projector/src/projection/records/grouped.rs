@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_told_apart_by_their_beginning() {
+    fn long_values_are_distinguished_by_their_beginning() {
         let long = "ł".repeat(VALUE_LENGTH + 1);
         let cut = beginning_of(long.as_str().into());
         assert_eq!(cut.chars().count(), VALUE_LENGTH);

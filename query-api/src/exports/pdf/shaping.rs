@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_from_right_to_left_stands_so() {
+    fn right_to_left_text_is_written_from_right_to_left() {
         for (text, seen) in [
             ("אבג", "גבא"),
             ("אב 12", "12 בא"),

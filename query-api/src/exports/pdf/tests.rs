@@ -85,7 +85,7 @@ fn what_no_font_has_is_shown_as_a_box() {
 }
 
 #[test]
-fn what_follows_a_box_stands_behind_it() {
+fn text_after_a_missing_glyph_box_is_placed_after_its_width() {
     let mut row = vec![String::new(); CONTACTS.columns.len()];
     row[0] = "漢 and more".to_owned();
     let width = regular().glyph('漢').width * 1_000.0;

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_where_they_are_told_to_or_are_text() {
+    fn links_to_known_documents_are_resolved_and_others_become_text() {
         assert_eq!(
             html("[a](ok.md) [b `c`](gone.md)"),
             "<p><a href=\"/docs/ok.md\">a</a> b <code>c</code></p>\n"

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_so_comes_before_what_tells_of_it() {
+    fn matching_headings_come_before_matching_text() {
         let found = search("master KEY", &[]);
         assert!(found.len() > 2);
         assert_eq!(found[0].address, "/docs/how-to/rotate-keys#the-master-key");

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_stands_below_the_one_that_led_to_it() {
+    fn each_event_is_shown_below_the_one_that_caused_it() {
         let event = |id: &str, cause: Option<&str>| json!({"id": id, "causationId": cause});
         let events = [
             event("a", Some("far away")),

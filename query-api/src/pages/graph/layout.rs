@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_steps_stands_straight() {
+    fn a_chain_of_steps_is_laid_out_in_a_straight_line() {
         let layout = lay_out(&graph(3, &[(0, 1), (1, 2)]));
         assert_eq!(layout.places, [(0.0, 0), (0.0, 1), (0.0, 2)]);
         assert_eq!((layout.layers, layout.bends.concat().len()), (3, 0));
     }
 
     #[test]
-    fn a_fork_stands_around_its_step_and_a_long_way_passes_beside_it() {
+    fn a_fork_is_centred_on_its_step_and_a_long_edge_passes_beside_the_others() {
         let layout = lay_out(&graph(4, &[(0, 1), (0, 2), (1, 3), (2, 3)]));
         let (first, left, right) = (layout.places[0].0, layout.places[1].0, layout.places[2].0);
         assert!(
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_stand_below_what_leads_to_them_and_never_on_each_other(
+        fn steps_are_placed_below_what_leads_to_them_and_never_overlap(
             count in 1..24_usize, pairs in prop::collection::vec((0..24_usize, 0..24_usize), 0..60),
         ) {
             let edges: Vec<_> = pairs.into_iter()

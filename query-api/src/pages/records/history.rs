@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_tells_what_differs_in_the_words_of_the_form() {
+    fn a_change_lists_what_differs_with_the_labels_of_the_form() {
         let orders = KINDS[3];
         let before = json!({"status": "ACTIVE", "amount": 500, "client": {"name": "Ada"}});
         let after = json!({"status": "ACTIVE", "amount": 1_250_000, "client": {"name": null}});

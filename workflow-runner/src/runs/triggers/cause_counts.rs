@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_leads_to_no_more_than_its_budget_whoever_counts_and_how_often() {
+    fn a_cause_leads_to_no_more_runs_than_its_budget_in_any_process_or_repeat() {
         let mut cause_counts = CauseCounts::default();
         assert_eq!(runs(&count(&mut cause_counts, 1, 1..=3)), [1, 2, 3]);
         let mut other = noted(&cause_counts);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_what_is_not_set_off_is_told() {
+    fn only_the_first_refused_triggers_of_each_bound_are_reported() {
         let mut cause_counts = CauseCounts::default();
         count(&mut cause_counts, 1, 1..=5);
         let told = |verdicts: &[Verdict]| -> Vec<u8> {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_and_noted_is_bounded_and_what_was_let_go_of_is_not_forgotten() {
+    fn counts_held_and_saved_are_bounded_and_a_dropped_cause_resumes_its_count() {
         let mut cause_counts = CauseCounts::default();
         for id in 1..=3 * GENERATION as u64 {
             count(&mut cause_counts, id.into(), id..=id);

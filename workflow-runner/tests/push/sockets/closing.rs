@@ -39,7 +39,7 @@ async fn a_key_without_the_scope_ends_it_for_good() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_say_who_it_is_is_let_go() {
+async fn a_client_that_does_not_authenticate_is_disconnected() {
     let server = Server::with(SocketSettings {
         auth_timeout: Duration::from_millis(100),
         ..SocketSettings::default()
@@ -130,7 +130,7 @@ async fn shutting_down_asks_clients_to_come_back() {
 }
 
 #[tokio::test]
-async fn clients_are_pinged_and_the_dead_are_let_go() {
+async fn clients_are_pinged_and_dead_ones_are_disconnected() {
     let server = Server::with(SocketSettings {
         ping_interval: Duration::from_millis(100),
         ..SocketSettings::default()

@@ -71,7 +71,7 @@ async fn hashes_and_internal_events_are_not_shown() {
 }
 
 #[tokio::test]
-async fn one_socket_holds_several_subscriptions_until_it_lets_go() {
+async fn one_socket_has_several_subscriptions_until_it_unsubscribes() {
     let server = Server::start().await;
     let mut socket = server.open().await;
     socket.subscribe("a", "events").await;

@@ -95,7 +95,7 @@ async fn members_of_a_circle_see_each_other_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_is_seen_no_more_at_once() {
+async fn a_person_who_leaves_is_no_longer_seen_at_once() {
     let (server, circle, anna, ben) = Server::with_circle().await;
     let world = &server.world;
     let mut bens = server.watching(&ben).await;
@@ -112,7 +112,7 @@ async fn whoever_leaves_is_seen_no_more_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_hides_is_seen_no_more_at_once() {
+async fn a_person_who_hides_is_no_longer_seen_at_once() {
     let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
     world.fix(&anna, 1.0, "before").await;
@@ -153,7 +153,7 @@ async fn a_token_that_was_signed_out_shows_nothing_and_ends_the_socket() {
 }
 
 #[tokio::test]
-async fn whoever_was_forgotten_is_shown_nowhere() {
+async fn a_forgotten_person_is_shown_nowhere() {
     let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
     let mut annas = server.socket_of(&anna).await;
@@ -202,7 +202,7 @@ async fn resuming_loses_and_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn a_late_fix_is_told_and_does_not_move_the_latest_back() {
+async fn a_late_fix_is_sent_but_does_not_replace_a_newer_latest_position() {
     let server = Server::start().await;
     let world = &server.world;
     let anna = server.person("Anna").await;
