@@ -23,7 +23,7 @@ const TO_ALL: usize = 256;
 /// Number of endpoints of one organization.
 const MANY: usize = 100;
 /// How long the deliveries of imported events may take.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// When the first and the last request arrived, how many did, and the body of the last one.
 #[derive(Default)]
@@ -77,7 +77,7 @@ pub(crate) async fn delivered(system: &System, contacts: usize, endpoints: usize
         connection.send_for_body(&request).await;
     }
     import_contacts(system, &org, contacts).await;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let (rate, body) = loop {
         assert!(Instant::now() < end, "every delivery arrives");
         if let Some(measured) = measured(&arrivals, contacts * endpoints) {

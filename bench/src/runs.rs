@@ -22,7 +22,7 @@ const EVENTS_AT_ONCE: usize = 1_000;
 /// Interval between queries of the log's end, which cost the server next to nothing. Reading every
 /// event meanwhile would take a sixth of the machine.
 const LOOK: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 /// Triggers per second for measuring how soon a run starts.
 const STEADY: f64 = 1_000.0;
 const BODY: &str = r#"{"email":"ada@example.com","score":81}"#;
@@ -124,7 +124,7 @@ async fn end(log: &EventLog) -> u64 {
 }
 
 async fn until(log: &EventLog, sequence: u64) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while end(log).await < sequence {
         assert!(Instant::now() < deadline, "every run ends");
         sleep(LOOK).await;

@@ -225,9 +225,9 @@ pub(crate) async fn until_ready(addr: SocketAddr) {
 }
 
 /// The same with the given timeout.
-pub(crate) async fn ready_within(addr: SocketAddr, patience: Duration) {
+pub(crate) async fn ready_within(addr: SocketAddr, timeout: Duration) {
     let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\n\r\n";
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     loop {
         assert!(Instant::now() < end, "{addr} does not become ready");
         if TcpStream::connect(addr).await.is_ok() {

@@ -30,7 +30,7 @@ pub struct Request {
 
 /// A request as received: the fields that could be read, and the errors of the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct UncheckedRequest {
     name: Option<String>,
     scopes: Option<Vec<String>>,
     rate_limit: Option<u64>,
@@ -85,7 +85,7 @@ pub struct Terms {
     expires_at: Option<DateTime<Utc>>,
 }
 
-impl From<Request> for Asked {
+impl From<Request> for UncheckedRequest {
     fn from(request: Request) -> Self {
         Self {
             name: Some(request.name),
@@ -97,24 +97,24 @@ impl From<Request> for Asked {
     }
 }
 
-impl Asked {
+impl UncheckedRequest {
     /// Reads a JSON body. [`Self::decide`] reports its errors, after what the giver may not grant.
     pub fn read(body: Value) -> Self {
         let errors = Errors::default();
-        let mut asked = Self::default();
+        let mut request = Self::default();
         if let Some(mut object) = Object::open("", body, &errors) {
-            asked.name = object.required_string("name");
+            request.name = object.required_string("name");
             if object.take_absent("scopes") {
                 object.error("scopes", "is required");
             } else {
-                asked.scopes = object.strings("scopes", MAX_SCOPES);
+                request.scopes = object.strings("scopes", MAX_SCOPES);
             }
-            asked.rate_limit = object.integer("rateLimit", 1..=u64::from(MAX_RATE_LIMIT));
-            asked.expires_at = object.time("expiresAt");
+            request.rate_limit = object.integer("rateLimit", 1..=u64::from(MAX_RATE_LIMIT));
+            request.expires_at = object.time("expiresAt");
             object.finish();
         }
-        asked.wrong = errors.into_all();
-        asked
+        request.wrong = errors.into_all();
+        request
     }
 
     /// Decides whether the key may be made.
@@ -243,7 +243,7 @@ mod tests {
             rate_limit,
             expires_at,
         };
-        Asked::read(body).decide(&means, now())
+        UncheckedRequest::read(body).decide(&means, now())
     }
 
     fn wrong_fields(body: Value) -> Vec<String> {

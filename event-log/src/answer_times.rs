@@ -56,16 +56,16 @@ impl AnswerTimes {
     }
 
     /// How long to wait for an answer.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.with(|slowest| slowest.now.max(slowest.before) * TIMES)
             .clamp(self.least, self.most)
     }
 
     /// How long to wait for an answer that is of no use after `by`. Half of the time until then is
     /// left for asking what became of the commit.
-    pub(crate) fn patience_by(&self, by: Instant) -> Duration {
+    pub(crate) fn timeout_by(&self, by: Instant) -> Duration {
         let left = by.saturating_duration_since(Instant::now());
-        self.patience().min(left / 2).max(self.least)
+        self.timeout().min(left / 2).max(self.least)
     }
 
     /// Learns that an answer came, or was given up on, after this time.
@@ -110,17 +110,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_waits_twice_as_long_as_the_slowest_answer_of_late_took() {
         let times = AnswerTimes::between(LEAST, MOST);
-        assert_eq!(times.patience_by(soon()), LEAST);
+        assert_eq!(times.timeout_by(soon()), LEAST);
         times.learn(MS * 900);
         times.learn(MS * 3);
-        assert_eq!(times.patience_by(soon()), MS * 1_800);
+        assert_eq!(times.timeout_by(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(times.patience_by(soon()), MS * 1_800);
+        assert_eq!(times.timeout_by(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(times.patience_by(soon()), LEAST);
+        assert_eq!(times.timeout_by(soon()), LEAST);
         times.learn(MS * 900);
         tokio::time::advance(MEMORY * 2).await;
-        assert_eq!(times.patience_by(soon()), LEAST);
+        assert_eq!(times.timeout_by(soon()), LEAST);
     }
 
     #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ mod tests {
         let times = AnswerTimes::between(LEAST, MOST);
         let waits: Vec<_> = (0..5)
             .map(|_| {
-                let wait = times.patience_by(soon());
+                let wait = times.timeout_by(soon());
                 times.learn(wait);
                 wait
             })
@@ -140,7 +140,7 @@ mod tests {
     async fn half_of_the_time_is_left_for_a_question() {
         let times = AnswerTimes::between(LEAST, MOST);
         times.learn(MOST);
-        assert_eq!(times.patience_by(Instant::now() + MS * 3_000), MS * 1_500);
-        assert_eq!(times.patience_by(Instant::now() + MS * 100), LEAST);
+        assert_eq!(times.timeout_by(Instant::now() + MS * 3_000), MS * 1_500);
+        assert_eq!(times.timeout_by(Instant::now() + MS * 100), LEAST);
     }
 }

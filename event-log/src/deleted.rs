@@ -12,7 +12,7 @@ use crate::connection;
 use crate::streams::LogStream;
 
 /// How long the server may take to count.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The server's last answer.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Deleted {
         connection::check(client)?;
         let subject = format!("$JS.API.STREAM.INFO.{}", stream.name);
         let asked = client.request(subject, r#"{"deleted_details":true}"#.into());
-        let answer = timeout(PATIENCE, asked).await;
+        let answer = timeout(TIMEOUT, asked).await;
         let answer = answer.map_err(|_| "no answer in time".to_owned())?;
         let answer = answer.map_err(|error| error.to_string())?;
         let answer: StreamInfo =

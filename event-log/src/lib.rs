@@ -28,7 +28,6 @@ mod keyring;
 mod load;
 mod log;
 mod mark;
-mod pace;
 mod page;
 mod party;
 mod position;
@@ -40,6 +39,7 @@ mod shared;
 mod streams;
 mod subject;
 mod tail;
+mod throttle;
 mod vault;
 mod way;
 

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
 use traces::{SpanKind, Traced as _};
 
-use crate::read::{BATCH, Most, Patience, Start, StreamReader, decode};
+use crate::read::{BATCH, Most, ReadTimeout, Start, StreamReader, decode};
 use crate::{EventLog, Position, ReadError};
 
 /// What is read at a time of an aggregate that may be of any length.
@@ -120,8 +120,8 @@ impl EventLog {
         &self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        let patience = Patience::of(self.settings().timeout_of_each(streams.len()));
-        let reader_of = |log| self.reader(log).with(patience);
+        let timeout = ReadTimeout::of(self.settings().timeout_of_each(streams.len()));
+        let reader_of = |log| self.reader(log).with(timeout);
         self.last_of_each_by(reader_of, streams).await
     }
 

@@ -13,11 +13,11 @@ use traces::Traced as _;
 
 use crate::answer_times::AnswerTimes;
 use crate::append::Appender;
-use crate::pace::{Asked, Pace};
 use crate::party::Party;
 use crate::shared::SharedStream;
 use crate::streams::{self, LogStream, Streams};
 use crate::subject::{Subjects, ids_of, kind_of};
+use crate::throttle::{Resource, Throttle};
 use crate::vault::Opened;
 use crate::{
     AppendError, Bucket, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError,
@@ -51,7 +51,7 @@ struct Shared {
     context: jetstream::Context,
     settings: LogSettings,
     durability: Durability,
-    pace: Pace,
+    throttle: Throttle,
     subjects: Subjects,
     streams: Streams,
     events: Appender,
@@ -89,10 +89,10 @@ impl EventLog {
             None => Durability::Unknown,
         };
         let vault = Vault::open(&context, settings, opened).await?;
-        let pace = Pace::new(settings);
+        let throttle = Throttle::new(settings);
         let appender = |log| {
             let (client, subjects) = (client.clone(), subjects.clone());
-            Appender::start(client, subjects, streams.get(log), pace.clone())
+            Appender::start(client, subjects, streams.get(log), throttle.clone())
         };
         let shared = Shared {
             events: appender(Log::Events),
@@ -108,7 +108,7 @@ impl EventLog {
             context,
             settings: settings.clone(),
             durability,
-            pace,
+            throttle,
             subjects,
             streams,
             keyring,
@@ -288,18 +288,20 @@ impl EventLog {
     /// Waits until an organization may read for an outside reader: while the log is slow, those
     /// that read much yield to others.
     pub async fn until_read(&self, org: &OrgId) {
-        self.pace().until_read(Party::of_organization(org)).await;
+        self.throttle()
+            .until_read(Party::of_organization(org))
+            .await;
     }
 
     /// Counts bytes that an organization read.
     pub fn count_read(&self, org: &OrgId, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let party = Party::of_organization(org);
-        self.pace().count(Asked::Bytes, party, bytes);
+        self.throttle().count(Resource::Bytes, party, bytes);
     }
 
-    pub(crate) fn pace(&self) -> &Pace {
-        &self.shared.pace
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.shared.throttle
     }
 
     pub(crate) fn readers(&self) -> &Client {

@@ -76,7 +76,7 @@ impl Pull {
                 StatusCode::OK => {
                     self.left -= 1;
                     if let Some(asked) = self.asked.take() {
-                        self.way.pace.answered(asked.elapsed());
+                        self.way.throttle.answered(asked.elapsed());
                     }
                     let context = self.way.context.clone();
                     return Ok(Message { message, context });

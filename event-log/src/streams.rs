@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::Log;
 
 use crate::beginning::{BEGINS, begins};
-use crate::read::Patience;
+use crate::read::ReadTimeout;
 use crate::subject::Subjects;
 use crate::{Error, LogSettings};
 
@@ -34,7 +34,7 @@ pub(crate) struct LogStream {
     /// Whether there are copies, which may lag behind the leader.
     pub(crate) replicated: bool,
     /// How long a command's read of it waits for an answer.
-    pub(crate) patience: Patience,
+    pub(crate) timeout: ReadTimeout,
     pub(crate) stream: Stream,
 }
 
@@ -172,7 +172,7 @@ async fn prepare_stream(
         name,
         epoch,
         replicated: wanted.num_replicas > 1,
-        patience: Patience::of(settings.timeout()),
+        timeout: ReadTimeout::of(settings.timeout()),
         stream,
     })
 }

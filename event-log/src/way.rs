@@ -8,9 +8,9 @@ use schemas::{AggregateType, OrgId, StreamId};
 
 use crate::EventLog;
 use crate::answer_times::AnswerTimes;
-use crate::pace::Pace;
-use crate::read::{Patience, StreamReader};
+use crate::read::{ReadTimeout, StreamReader};
 use crate::streams::LogStream;
+use crate::throttle::Throttle;
 
 /// The events that an outside reader follows.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub enum Whose<'a> {
 pub(crate) struct Way {
     pub(crate) client: Client,
     pub(crate) context: jetstream::Context,
-    pub(crate) pace: Pace,
+    pub(crate) throttle: Throttle,
     /// How long it took to open tails.
     pub(crate) times: AnswerTimes,
     pub(crate) messages: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Way {
     pub(crate) asks_ahead: bool,
     /// How long silence is taken to mean that nothing comes, if there are copies that may have
     /// received nothing.
-    pub(crate) patience: Duration,
+    pub(crate) silence_timeout: Duration,
 }
 
 impl Way {
@@ -49,11 +49,11 @@ impl Way {
         Self {
             times: log.answers_to_followers().clone(),
             context: jetstream::new(client.clone()),
-            pace: log.pace().clone(),
+            throttle: log.throttle().clone(),
             messages: 4_096,
             bytes: (8 * 1024 * 1024).max(2 * client.max_payload()),
             asks_ahead: true,
-            patience: Duration::from_secs(10),
+            silence_timeout: Duration::from_secs(10),
             client,
         }
     }
@@ -65,11 +65,11 @@ impl Way {
         Self {
             times: log.answers_to_readers().clone(),
             context: jetstream::new(client.clone()),
-            pace: log.pace().clone(),
+            throttle: log.throttle().clone(),
             messages: 128,
             bytes: client.max_payload() + 64 * 1024,
             asks_ahead: false,
-            patience: Duration::from_secs(30),
+            silence_timeout: Duration::from_secs(30),
             client,
         }
     }
@@ -79,12 +79,12 @@ impl Way {
     /// The longest time between the server's signs that a consumer exists; two such silences mean
     /// that it is lost. A sign comes after everything else in transit.
     pub(crate) fn heartbeat(&self) -> Duration {
-        self.times.patience() / 2
+        self.times.timeout() / 2
     }
 
     /// A reader of the same stream over this connection. Much else on it may come first.
     pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
-        let patience = Patience::of(self.times.patience());
-        StreamReader::new(self.client.clone(), stream).with(patience)
+        let timeout = ReadTimeout::of(self.times.timeout());
+        StreamReader::new(self.client.clone(), stream).with(timeout)
     }
 }

@@ -8,12 +8,12 @@ use chrono::Utc;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::notes::{Asked, Attempt, Came, Complaint, Note, Notes, Outcome};
+use crate::notes::{Attempt, Came, Complaint, ExpectedEvent, Note, Notes, Outcome};
 use crate::upload::Upload;
 use hostile::Dice;
 
 /// Timeout of one attempt.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a download.
 const DOWNLOAD: Duration = Duration::from_secs(10);
 /// How long a command is retried under its `Idempotency-Key`.
@@ -33,7 +33,7 @@ pub(crate) struct Command {
     pub(crate) body: Body,
     /// Whether it is sent under an `Idempotency-Key`, and retried until there is an answer.
     pub(crate) keyed: bool,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) expected: Vec<ExpectedEvent>,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .no_proxy()
             .pool_max_idle_per_host(0)
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .build()
             .expect("an HTTP client");
         Self {
@@ -154,7 +154,7 @@ impl Client {
             request,
             keyed: command.keyed,
             attempts,
-            asked: command.asked,
+            expected: command.expected,
             outcome: outcome.clone(),
             answered,
             sent,

@@ -243,13 +243,13 @@ fn subscribe(load: &Arc<Load>, dice: &Dice) -> Vec<Subscription> {
 
 /// Waits briefly for subscribers to see the rest, then stops them.
 async fn sockets_at_the_end(subscriptions: Vec<Subscription>, facts: &Facts) -> Vec<Heard> {
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
     let begun = Instant::now();
     let heard = |one: &Subscription| {
         let heard = one.0.lock().unwrap_or_else(PoisonError::into_inner);
         heard.clone()
     };
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TIMEOUT {
         let behind = subscriptions
             .iter()
             .filter(|one| check::is_behind(&heard(one), facts));

@@ -20,7 +20,7 @@ pub(crate) enum Times {
 
 /// An event that a command asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ExpectedEvent {
     /// Its possible types.
     pub(crate) types: Vec<String>,
     /// Fields that its data must have.
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     pub(crate) times: Times,
 }
 
-impl Asked {
+impl ExpectedEvent {
     pub(crate) fn once(kind: &str, data: Value) -> Self {
         Self {
             types: vec![kind.to_owned()],
@@ -89,7 +89,7 @@ pub(crate) struct Note {
     /// Whether it came with an `Idempotency-Key`.
     pub(crate) keyed: bool,
     pub(crate) attempts: u32,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) expected: Vec<ExpectedEvent>,
     pub(crate) outcome: Outcome,
     /// The time by which its outcome was known.
     pub(crate) answered: DateTime<Utc>,

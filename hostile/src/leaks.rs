@@ -55,7 +55,7 @@ const SHAPES: [&str; 7] = [
     "{{ [secrets]|first }}",
 ];
 /// Timeout for a caller.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const MOST_BYTES: usize = 16 * 1024;
 
 /// A call with further fields.
@@ -180,16 +180,16 @@ async fn shape(here: &mut Here, ends: &Ends) {
 async fn take(here: &Here, listener: &TcpListener, ends: &Ends) {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIMEOUT).await;
             continue;
         };
-        let Ok(Ok(call)) = tokio::time::timeout(PATIENCE, read(&mut stream)).await else {
+        let Ok(Ok(call)) = tokio::time::timeout(TIMEOUT, read(&mut stream)).await else {
             continue;
         };
         here.got(judge(&call, ends.own_at));
         let answer = answer(&call, ends.elsewhere_at);
         // A caller that is gone needs no response.
-        let _gone = tokio::time::timeout(PATIENCE, stream.write_all(answer.as_bytes())).await;
+        let _gone = tokio::time::timeout(TIMEOUT, stream.write_all(answer.as_bytes())).await;
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::Ground;
 
 /// Timeout for a response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the receive buffer of a client that reads nothing, in bytes.
 const UNREAD: u32 = 4 * 1024;
 const HEAD_BYTES: usize = 16 * 1024;
@@ -24,7 +24,7 @@ pub(crate) async fn connect(nth: usize, to: SocketAddr) -> io::Result<TcpStream>
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(UNREAD)?;
     socket.bind(SocketAddr::from((from, 0)))?;
-    let stream = tokio::time::timeout(PATIENCE, socket.connect(to)).await??;
+    let stream = tokio::time::timeout(TIMEOUT, socket.connect(to)).await??;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -101,7 +101,7 @@ async fn head_and_rest(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> 
             }
         }
     };
-    tokio::time::timeout(PATIENCE, read).await?
+    tokio::time::timeout(TIMEOUT, read).await?
 }
 
 /// The rest of a body, whose length is in the head.
@@ -115,13 +115,13 @@ async fn body(stream: &mut TcpStream, head: &str, mut got: Vec<u8>) -> io::Resul
         }
         Ok(got)
     };
-    tokio::time::timeout(PATIENCE, read).await?
+    tokio::time::timeout(TIMEOUT, read).await?
 }
 
 /// Sends a request, or its beginning, on a connection of its own.
 pub(crate) async fn send(nth: usize, request: &Request) -> io::Result<TcpStream> {
     let mut stream = connect(nth, request.to).await?;
-    tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
+    tokio::time::timeout(TIMEOUT, stream.write_all(&request.bytes)).await??;
     Ok(stream)
 }
 

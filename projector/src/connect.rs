@@ -130,7 +130,7 @@ async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
 
 /// If the server has no room for another session, one may end in time.
 async fn open_within(
-    patience: Duration,
+    max_wait: Duration,
     options: PgConnectOptions,
 ) -> Result<PgConnection, sqlx::Error> {
     let opening = async {
@@ -141,7 +141,7 @@ async fn open_within(
             }
         }
     };
-    timeout(patience, opening)
+    timeout(max_wait, opening)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

@@ -1,5 +1,7 @@
 //! Events that could not be applied, and those of the same aggregate that wait behind them.
 
+pub(crate) mod repair;
+
 use std::collections::HashMap;
 
 use schemas::{Log, Recorded};

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{Group, Member};
+use crate::batch_pause::BatchPause;
 use crate::checkpoint;
 use crate::connect::Connector;
 use crate::error::FeedError;
@@ -21,7 +22,6 @@ use crate::forgetting;
 use crate::leadership::Leadership;
 use crate::projection::{self, Role};
 use crate::reader::Reader;
-use crate::rest::Rest;
 use crate::retry::retry;
 use crate::status::Status;
 use crate::traced::traced;
@@ -111,7 +111,7 @@ impl Feed {
         for group in groups {
             behind.spawn(catch_up::catch_up(self.clone(), group, position.clone()));
         }
-        let mut rest = Rest::default();
+        let mut pause = BatchPause::default();
         loop {
             tokio::select! {
                 Some(caught_up) = behind.join_next() => {
@@ -125,7 +125,7 @@ impl Feed {
                         self.write(&mut live, &mut writers, &batch.items, batch.last_sequence);
                     let took = traced(self.log, &batch.items, written).await?;
                     moved.send_replace(live.position);
-                    sleep(rest.after(batch.items.len(), took, Instant::now())).await;
+                    sleep(pause.after(batch.items.len(), took, Instant::now())).await;
                 }
             }
         }

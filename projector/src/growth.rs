@@ -16,20 +16,20 @@ const EVERY: Duration = Duration::from_mins(1);
 
 /// Reports the size of the log and of the tables once a minute until `shutdown`. A request that
 /// fails is repeated a minute later.
-pub(crate) async fn keep_telling(log: EventLog, pool: PgPool, shutdown: CancellationToken) {
-    let telling = async {
+pub(crate) async fn report_sizes(log: EventLog, pool: PgPool, shutdown: CancellationToken) {
+    let reporting = async {
         loop {
-            tell_log(&log).await;
-            if let Err(error) = tell_tables(&pool).await {
+            report_log_size(&log).await;
+            if let Err(error) = report_table_sizes(&pool).await {
                 tracing::debug!(%error, "The sizes of the tables are not known");
             }
             sleep(EVERY).await;
         }
     };
-    shutdown.run_until_cancelled(telling).await;
+    shutdown.run_until_cancelled(reporting).await;
 }
 
-async fn tell_log(log: &EventLog) {
+async fn report_log_size(log: &EventLog) {
     for feed in LOGS {
         match log.size(feed).await {
             Ok(size) => {
@@ -41,7 +41,7 @@ async fn tell_log(log: &EventLog) {
     }
 }
 
-async fn tell_tables(pool: &PgPool) -> sqlx::Result<()> {
+async fn report_table_sizes(pool: &PgPool) -> sqlx::Result<()> {
     let tables = sqlx::query!(
         r#"SELECT relname::text AS "name!", greatest(reltuples, 0)::bigint AS "rows!",
                   pg_total_relation_size(oid) AS "bytes!"

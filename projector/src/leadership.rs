@@ -108,10 +108,10 @@ async fn end_others(session: &mut PgConnection, log: Log) -> Result<(), sqlx::Er
 }
 
 async fn answered<T>(
-    patience: Duration,
+    max_wait: Duration,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    timeout(patience, answer)
+    timeout(max_wait, answer)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

@@ -5,6 +5,8 @@
 //! delivered. One projector per log is active, the others stand by. See [`run`].
 
 mod batch;
+mod batch_pause;
+mod bulk_throttle;
 mod checkpoint;
 mod connect;
 mod copy;
@@ -15,15 +17,12 @@ mod feed;
 mod forgetting;
 mod growth;
 mod leadership;
-mod letters;
 mod list;
 mod operations;
-mod pace;
 mod projection;
 mod reader;
 mod rebuild;
 mod replay;
-mod rest;
 mod retry;
 mod settings;
 mod skips;
@@ -52,13 +51,13 @@ use crate::status::Status;
 pub use checkpoint::log_name;
 pub use copy::idle::{CopiesAway, keep_copies_away};
 pub use copy::{Progress, Tell};
+pub use dead_letters::repair::{Repaired, retry_letter, skip_letter};
 pub use dead_letters::{DeadLetter, dead_letters};
 pub use empty::empty;
 pub use error::{Error, RepairError};
 pub use forgetting::{
     drop_dead_letters, drop_deletion, drop_what_is_kept_of, rows_about, rows_of_record,
 };
-pub use letters::{Repaired, retry_letter, skip_letter};
 pub use list::{ListError, ProjectionPosition, list};
 pub use rebuild::{Rebuilt, rebuild};
 pub use settings::{BATCH, ProjectorSettings};
@@ -100,7 +99,7 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     let names = projection::names(&deps.log);
     let sweeping = copy::idle::keep_sweeping(deps.pool.clone(), names, shutdown.clone());
     tasks.spawn(sweeping);
-    let growth = growth::keep_telling(deps.log.clone(), deps.pool.clone(), shutdown.clone());
+    let growth = growth::report_sizes(deps.log.clone(), deps.pool.clone(), shutdown.clone());
     tasks.spawn(growth);
     for queue in operations::Queue::ALL {
         let performing = operations::keep_performing(deps.clone(), queue, shutdown.clone());

@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::bulk_throttle::BulkThrottle;
 use crate::checkpoint::{self, Checkpoint};
 use crate::copy::layout::{Layout, run};
-use crate::copy::{Copy, Fold, Patience, Progress, Tell, advance_together};
+use crate::copy::{Copy, Fold, LogRetries, Progress, Tell, advance_together};
 use crate::error::{FeedError, RepairError, has_code};
-use crate::pace::Pace;
 use crate::projection::{LOGS, Role, bigint};
 
 /// This close to the end of the log, the rest is folded while the active projector waits.
@@ -123,14 +123,14 @@ async fn catch_up(
     copies: &mut [Copy],
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
-    let mut patience = Patience::begin();
+    let mut retries = LogRetries::begin();
     loop {
         let each = copies.iter_mut();
         let mut folds: Vec<_> = each
             .map(|copy| (&mut copy.fold, &mut copy.session))
             .collect();
         match come_close(log, feed, &mut folds, tell).await {
-            Err(error) if patience.allows(&error).await => {
+            Err(error) if retries.allows(&error).await => {
                 for copy in &mut *copies {
                     copy.reload().await?;
                 }
@@ -149,7 +149,7 @@ async fn come_close(
     let Some((_, session)) = copies.first_mut() else {
         return Ok(());
     };
-    let mut pace = Pace::begin(session).await?;
+    let mut throttle = BulkThrottle::begin(session).await?;
     let (mut close, mut before) = (0, u64::MAX);
     loop {
         let end = log.end(feed).await?.sequence();
@@ -162,8 +162,8 @@ async fn come_close(
         // With rests, it might never catch up with a log that grows fast.
         let may_rest = behind >= CLOSE && behind < before / 2;
         before = behind;
-        let pace = may_rest.then_some(&mut pace);
-        advance_together(copies, end, pace, tell).await?;
+        let throttle = may_rest.then_some(&mut throttle);
+        advance_together(copies, end, throttle, tell).await?;
     }
 }
 
@@ -174,9 +174,9 @@ async fn take_over(
     copy: &mut Copy,
     tell: Tell<'_>,
 ) -> Result<Rebuilt, RepairError> {
-    let (mut lock, mut patience) = (LOCK, Patience::begin());
+    let (mut lock, mut retries) = (LOCK, LogRetries::begin());
     loop {
-        match attempt_from_close(log, copy, lock, &mut patience, tell).await {
+        match attempt_from_close(log, copy, lock, &mut retries, tell).await {
             Ok(Ok(sequence)) => {
                 return Ok(Rebuilt {
                     name: copy.layout.name.to_owned(),
@@ -217,7 +217,7 @@ async fn attempt_from_close(
     log: &EventLog,
     copy: &mut Copy,
     lock: Duration,
-    patience: &mut Patience,
+    retries: &mut LogRetries,
     tell: Tell<'_>,
 ) -> Result<Result<u64, Retry>, RepairError> {
     // The previous attempt may have been rolled back.
@@ -228,8 +228,8 @@ async fn attempt_from_close(
         prepared => prepared?,
     }
     match attempt(log, copy, lock).await {
-        // Catching up has a patience of its own: when that runs out, the rebuild fails.
-        Err(error) if patience.allows(&error).await => Ok(Err(Retry::Late)),
+        // Catching up has retries of its own: when they run out, the rebuild fails.
+        Err(error) if retries.allows(&error).await => Ok(Err(Retry::Late)),
         ended => ended,
     }
 }

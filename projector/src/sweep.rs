@@ -22,10 +22,10 @@ pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToke
     let sweeping = async {
         loop {
             if let Some(oldest) = oldest(&deps, Log::Locations) {
-                tell("positions", sweep_positions(&deps.pool, oldest).await);
+                log_result("positions", sweep_positions(&deps.pool, oldest).await);
             }
             if let Some(oldest) = oldest(&deps, Log::Deliveries) {
-                tell("deliveries", sweep_deliveries(&deps.pool, oldest).await);
+                log_result("deliveries", sweep_deliveries(&deps.pool, oldest).await);
             }
             sleep(EVERY).await;
         }
@@ -39,7 +39,7 @@ fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
     deps.clock.now().checked_sub_signed(age)
 }
 
-fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {
+fn log_result(what: &'static str, swept: Result<u64, sqlx::Error>) {
     match swept {
         Ok(0) => {}
         Ok(rows) => tracing::info!(rows, what, "Deleted expired rows"),

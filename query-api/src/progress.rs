@@ -168,7 +168,7 @@ impl Progress {
         &self,
         position: Position,
         projections: &[Projection],
-        patience: Duration,
+        max_wait: Duration,
     ) -> Result<(), HttpError> {
         if self.0.borrow().has_reached(position, projections) {
             return Ok(());
@@ -176,7 +176,7 @@ impl Progress {
         let mut receiver = self.0.clone();
         let reached =
             receiver.wait_for(|known| known.is_away() || known.has_reached(position, projections));
-        match timeout(patience, reached).await {
+        match timeout(max_wait, reached).await {
             // Borrowing again what is already borrowed here would deadlock if a writer waits
             // between the two borrows.
             Ok(Ok(known)) => known.check_database(),
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     /// Many times longer than the whole test takes.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn known(sequence: u64) -> Observed {
         let epoch = 1;
@@ -239,7 +239,7 @@ mod tests {
             tokio::spawn(async move {
                 for sequence in 1..=POSITIONS {
                     let position = format!("e00000001-{sequence}").parse().unwrap();
-                    let waited = progress.wait_for(position, &[Projection::Orders], PATIENCE);
+                    let waited = progress.wait_for(position, &[Projection::Orders], TIMEOUT);
                     waited.await.unwrap();
                 }
             })
@@ -268,6 +268,6 @@ mod tests {
                 .block_on(async { tokio::spawn(many_waits()).await.unwrap() });
             let _ = done.send(());
         });
-        assert!(is_done.recv_timeout(PATIENCE).is_ok(), "it stands still");
+        assert!(is_done.recv_timeout(TIMEOUT).is_ok(), "it stands still");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) const ALIVE: &str = "/healthz";
 /// Path of the metrics.
 pub(crate) const METRICS: &str = "/metrics";
 /// Timeout of one check, after which it counts as failed.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
@@ -87,7 +87,7 @@ impl Readiness {
                 .collect()
         };
         let results = join_all(checks.into_iter().map(|(name, needed, check)| async move {
-            let result = tokio::time::timeout(PATIENCE, check).await;
+            let result = tokio::time::timeout(TIMEOUT, check).await;
             let result = result.unwrap_or_else(|_| Err("no answer".to_owned()));
             (name, needed, result)
         }));

@@ -28,7 +28,7 @@ type GoingOn = (
 
 /// Limits on how long a response waits for its client.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct StreamLimits {
     /// The kind of response, as a metrics label.
     pub kind: &'static str,
     /// Timeout for a client that reads nothing.
@@ -84,7 +84,7 @@ pub enum AtKeyEnd {
 /// resolves. An error among the pieces aborts the connection.
 pub fn outflow<S, E>(
     pieces: S,
-    patience: Patience,
+    limits: StreamLimits,
     ended: impl Future<Output = ()> + Send + 'static,
     at_key_end: AtKeyEnd,
 ) -> Body
@@ -100,7 +100,7 @@ where
         tokio::select! {
             biased;
             () = pass_on.closed() => None,
-            cut = give(pieces, &pass_on, patience) => cut,
+            cut = give(pieces, &pass_on, limits) => cut,
         }
     });
     tokio::spawn(async move {
@@ -112,7 +112,7 @@ where
             cut = &mut made => cut.unwrap_or(Some(Cut::Failed)),
         };
         let Some(cut) = cut else { return };
-        let (kind, reason) = (patience.kind, cut.name());
+        let (kind, reason) = (limits.kind, cut.name());
         metrics::counter!("waypost_answers_cut_total", "kind" => kind, "reason" => reason)
             .increment(1);
         tracing::info!(kind, reason, "An answer was cut off");
@@ -152,7 +152,7 @@ fn threads() -> Handle {
 async fn give<S, E>(
     pieces: S,
     pass_on: &mpsc::Sender<io::Result<Bytes>>,
-    patience: Patience,
+    limits: StreamLimits,
 ) -> Option<Cut>
 where
     S: Stream<Item = Result<Bytes, E>> + Send,
@@ -160,11 +160,11 @@ where
 {
     let mut pieces = std::pin::pin!(pieces);
     let mut client = Client {
-        patience,
+        limits,
         waited: Duration::ZERO,
         given: 0,
     };
-    let deadline = patience.deadline.unwrap_or_else(far_off);
+    let deadline = limits.deadline.unwrap_or_else(far_off);
     while let Ok(piece) = timeout_at(deadline, pieces.next()).await {
         let piece = piece?.map_err(io::Error::other);
         let (broken, bytes) = (piece.is_err(), piece.as_ref().map_or(0, Bytes::len));
@@ -186,7 +186,7 @@ fn far_off() -> Instant {
 
 /// How much a client has read, and how long it was waited for.
 struct Client {
-    patience: Patience,
+    limits: StreamLimits,
     waited: Duration,
     given: u64,
 }
@@ -199,7 +199,7 @@ impl Client {
         deadline: Instant,
     ) -> Result<(), Cut> {
         let began = Instant::now();
-        let stalled = began + self.patience.stall;
+        let stalled = began + self.limits.stall;
         let slow = began + self.allowed().saturating_sub(self.waited);
         let end = stalled.min(slow).min(deadline);
         let sent = timeout_at(end, pass_on.send(piece)).await;
@@ -215,8 +215,8 @@ impl Client {
 
     /// How long a client that has read this much may have kept the producer waiting.
     fn allowed(&self) -> Duration {
-        let for_bytes = self.given / u64::from(self.patience.least_rate.max(1));
-        self.patience.stall + Duration::from_secs(for_bytes)
+        let for_bytes = self.given / u64::from(self.limits.least_rate.max(1));
+        self.limits.stall + Duration::from_secs(for_bytes)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Receiver {
         count: usize,
         wanted: impl Fn(&Received) -> bool,
     ) -> Vec<Received> {
-        let (mut found, mut seen, mut end) = (Vec::new(), 0, Instant::now() + PATIENCE);
+        let (mut found, mut seen, mut end) = (Vec::new(), 0, Instant::now() + TIMEOUT);
         loop {
             // Notified of anything that arrives from here on.
             let more = self.inner.arrived.notified();
@@ -138,7 +138,7 @@ impl Receiver {
                 return found;
             }
             if found.len() > before {
-                end = Instant::now() + PATIENCE;
+                end = Instant::now() + TIMEOUT;
             }
             let came = found.len();
             assert!(

@@ -11,7 +11,7 @@ use crate::System;
 /// Bytes that the system buffers unread for it. The default would be many megabytes, and a server
 /// would never notice that the client does not read.
 const UNREAD: u32 = 8 * 1024;
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A response that has begun.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl SlowReader {
         let mut read = Vec::new();
         let head = loop {
             let mut some = [0; 256];
-            let taken = timeout(PATIENCE, stream.read(&mut some)).await;
+            let taken = timeout(TIMEOUT, stream.read(&mut some)).await;
             let taken = taken.expect("an answer in time").expect("an answer");
             assert_ne!(taken, 0, "no answer");
             read.extend_from_slice(&some[..taken]);
@@ -68,7 +68,7 @@ impl SlowReader {
 
     /// Reads the rest; `None` if it broke off before its end.
     pub async fn rest(mut self) -> Option<Vec<u8>> {
-        let read = timeout(PATIENCE, self.stream_to_end()).await;
+        let read = timeout(TIMEOUT, self.stream_to_end()).await;
         read.expect("the end in time")
     }
 

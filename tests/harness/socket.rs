@@ -12,7 +12,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::{System, eventually, proxy};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An open socket.
 pub struct Socket {
@@ -167,7 +167,7 @@ impl Socket {
 
     async fn try_receive(&mut self) -> Result<Message, Box<tungstenite::Error>> {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = tokio::time::timeout(TIMEOUT, self.stream.next()).await;
             let message = next.expect("a message in time").expect("an open socket");
             match message? {
                 Message::Ping(_) | Message::Pong(_) => {}

@@ -20,7 +20,7 @@ use crate::sampling::{RandomIds, Sampling};
 use crate::span::Recorder;
 
 /// Timeout of a request to the collector.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for sending the last spans at the end of the process.
 const LAST: Duration = Duration::from_secs(2);
 /// Path at which a collector accepts spans over HTTP.
@@ -78,7 +78,7 @@ pub fn export(collector: &Collector<'_>) -> Result<Exporting, ExportError> {
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(endpoint(collector.url))
         .with_headers(headers(collector.headers)?)
-        .with_timeout(PATIENCE)
+        .with_timeout(TIMEOUT)
         .build()?;
     let resource = resource(collector);
     exporter.set_resource(&resource);
@@ -136,7 +136,7 @@ fn client() -> Result<Client, reqwest::Error> {
         Client::builder()
             .user_agent(concat!("Waypost/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
     };
     // A machine without certificates to trust can still reach a collector without TLS.
     let client = builder().build();

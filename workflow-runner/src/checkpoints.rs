@@ -25,11 +25,11 @@ pub(crate) use saving::{SPREAD, Saving};
 /// A checkpoint larger than this is no longer written: the next owner reads the log instead.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// A server that is available answers much faster.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes that such a server also takes within that time.
 const BYTES_IN_TIME: usize = 2 * 1024 * 1024;
 /// A checkpoint of any size is read within this time.
-const READ_PATIENCE: Duration = Duration::from_secs(64);
+const READ_TIMEOUT: Duration = Duration::from_secs(64);
 /// How often a log that has gone back is reported.
 const WENT_BACK: Duration = Duration::from_secs(10);
 
@@ -94,7 +94,7 @@ impl<T: Checkpoint> Checkpoints<T> {
         let (kind, feed) = (self.kind.name(), self.kind.log());
         loop {
             let ask = || async {
-                let asked = timeout(READ_PATIENCE, self.stored(partition)).await;
+                let asked = timeout(READ_TIMEOUT, self.stored(partition)).await;
                 asked.unwrap_or_else(|_| Err("no answer in time".to_owned()))
             };
             let (stored, mark) = retry_while(ask, |_| true).await.ok()??;
@@ -137,7 +137,7 @@ impl<T: Checkpoint> Checkpoints<T> {
         let mark = self.log.newest_taken(self.kind.log());
         let put = self.bucket.put_marked(&key, stored.into(), mark);
         let times = 1 + u32::try_from(bytes / BYTES_IN_TIME).unwrap_or(u32::MAX);
-        let put = timeout(PATIENCE.saturating_mul(times), put).await;
+        let put = timeout(TIMEOUT.saturating_mul(times), put).await;
         put.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }
 

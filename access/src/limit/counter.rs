@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::decision::{Decision, Policy};
-use super::prepaid::{Ahead, Pace, Prepaid};
-use super::use_of::{Late, Standing, Use, Window, second_of};
+use super::prepaid::{Ahead, CheckRate, Prepaid};
+use super::use_of::{CounterSnapshot, Late, Use, Window, second_of};
 
 /// A counter. There is one in a process for each caller and policy.
 pub struct Counter {
@@ -20,7 +20,7 @@ pub struct Counter {
 
 struct CounterState {
     usage: Use,
-    pace: Pace,
+    rate: CheckRate,
     /// When `usage` was last seen; meaningless before that.
     seen_at: Instant,
     prepaid: Option<Prepaid>,
@@ -39,7 +39,7 @@ pub(super) struct Verdict {
     /// The number of admitted checks.
     pub(super) admitted: u64,
     /// The state of the counter after that.
-    pub(super) standing: Standing,
+    pub(super) snapshot: CounterSnapshot,
 }
 
 /// What has to be written to the database about one second of a counter.
@@ -56,7 +56,7 @@ pub(super) enum Owed {
 struct Refused {
     quota: u64,
     cost: u64,
-    standing: Standing,
+    snapshot: CounterSnapshot,
     retry_at: u64,
     /// The database decided between these two moments.
     asked: Instant,
@@ -83,7 +83,7 @@ impl Counter {
             },
             known: Mutex::new(CounterState {
                 usage: Use::default(),
-                pace: Pace::new(Instant::now()),
+                rate: CheckRate::new(Instant::now()),
                 seen_at: Instant::now(),
                 prepaid: None,
                 unspent: Vec::new(),
@@ -106,16 +106,16 @@ impl Counter {
     /// refusal still holds.
     pub(super) fn decide_at_once(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
         let mut known = self.known();
-        known.pace.count(now);
-        let standing = known.spend(now, quota, cost);
-        let standing = standing.or_else(|| known.refuse(now, quota, cost))?;
-        Some(self.decision(quota, &standing))
+        known.rate.count(now);
+        let snapshot = known.spend(now, quota, cost);
+        let snapshot = snapshot.or_else(|| known.refuse(now, quota, cost))?;
+        Some(self.decision(quota, &snapshot))
     }
 
     /// Admits a check that had to wait, if it has been paid for meanwhile.
     pub(super) fn spend(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
-        let standing = self.known().spend(now, quota, cost)?;
-        Some(self.decision(quota, &standing))
+        let snapshot = self.known().spend(now, quota, cost)?;
+        Some(self.decision(quota, &snapshot))
     }
 
     /// Returns what to prepay along with waiting checks.
@@ -124,7 +124,7 @@ impl Counter {
         match known.usage.seen() {
             Some(seen) if cost == 1 => {
                 let ago = now - known.seen_at;
-                known.pace.ahead(now, &seen, ago, quota, self.window)
+                known.rate.ahead(now, &seen, ago, quota, self.window)
             }
             _ => Ahead::default(),
         }
@@ -140,15 +140,15 @@ impl Counter {
         (quota, cost): (u64, u64),
         asked: Instant,
     ) -> bool {
-        let (standing, answered) = (verdict.standing, Instant::now());
+        let (snapshot, answered) = (verdict.snapshot, Instant::now());
         let known = &mut *self.known();
-        known.usage.see(standing);
+        known.usage.see(snapshot);
         known.seen_at = answered;
-        if let Some(retry_at) = standing.retry_at.filter(|_| verdict.admitted < waiting) {
+        if let Some(retry_at) = snapshot.retry_at.filter(|_| verdict.admitted < waiting) {
             known.refused = Some(Refused {
                 quota,
                 cost,
-                standing,
+                snapshot,
                 retry_at,
                 asked,
                 answered,
@@ -157,16 +157,16 @@ impl Counter {
         let paid = verdict.admitted.saturating_sub(waiting);
         if paid > 0 {
             known.put_back();
-            let standing = Standing {
+            let snapshot = CounterSnapshot {
                 retry_at: None,
-                ..standing
+                ..snapshot
             };
-            let second = second_of(standing.decided) + ahead.seconds;
+            let second = second_of(snapshot.decided) + ahead.seconds;
             known.prepaid = Some(Prepaid {
                 left: paid,
                 second,
                 quota,
-                standing,
+                snapshot,
                 asked,
                 answered,
             });
@@ -192,11 +192,11 @@ impl Counter {
     /// counters with something to write.
     pub(super) fn decide_alone(&self, now: f64, quota: u64, cost: u64) -> (Decision, bool) {
         let mut known = self.known();
-        let standing = known.usage.decide_alone(self.window, now, quota, cost);
-        let to_list = !known.listed && standing.retry_at.is_none();
+        let snapshot = known.usage.decide_alone(self.window, now, quota, cost);
+        let to_list = !known.listed && snapshot.retry_at.is_none();
         known.listed |= to_list;
         drop(known);
-        (self.decision(quota, &standing), to_list)
+        (self.decision(quota, &snapshot), to_list)
     }
 
     /// Returns what has to be written, and takes the counter off the list. Use counts until it is
@@ -227,15 +227,15 @@ impl Counter {
     }
 
     /// Converts a counter's state to a decision.
-    pub(super) fn decision(&self, quota: u64, standing: &Standing) -> Decision {
-        let until = |second: u64| seconds_until(second, standing.decided);
+    pub(super) fn decision(&self, quota: u64, snapshot: &CounterSnapshot) -> Decision {
+        let until = |second: u64| seconds_until(second, snapshot.decided);
         Decision {
             policy: self.policy,
             quota,
             window: self.window.span,
-            remaining: quota.saturating_sub(standing.used),
-            reset: until(standing.eases_at).min(self.window.span),
-            retry_after: standing.retry_at.map(until),
+            remaining: quota.saturating_sub(snapshot.used),
+            reset: until(snapshot.eases_at).min(self.window.span),
+            retry_after: snapshot.retry_at.map(until),
         }
     }
 
@@ -245,14 +245,14 @@ impl Counter {
 }
 
 impl CounterState {
-    fn spend(&mut self, now: Instant, quota: u64, cost: u64) -> Option<Standing> {
+    fn spend(&mut self, now: Instant, quota: u64, cost: u64) -> Option<CounterSnapshot> {
         let prepaid = self.prepaid.as_mut().filter(|_| cost == 1)?;
         prepaid.spend(now, quota)
     }
 
-    fn refuse(&mut self, now: Instant, quota: u64, cost: u64) -> Option<Standing> {
+    fn refuse(&mut self, now: Instant, quota: u64, cost: u64) -> Option<CounterSnapshot> {
         let refused = self.refused.as_ref()?;
-        let decided = refused.standing.decided;
+        let decided = refused.snapshot.decided;
         // The database's time now lies between these two.
         let earliest = decided + now.duration_since(refused.answered).as_secs_f64();
         let latest = decided + now.duration_since(refused.asked).as_secs_f64();
@@ -264,9 +264,9 @@ impl CounterState {
             return None;
         }
         let same = refused.quota == quota && refused.cost == cost;
-        same.then_some(Standing {
+        same.then_some(CounterSnapshot {
             decided: earliest,
-            ..refused.standing
+            ..refused.snapshot
         })
     }
 

@@ -47,8 +47,8 @@ impl Limiter {
         let outage = Arc::new(Outage::default());
         let (queue, waiting) = mpsc::channel(QUEUE);
         tokio::spawn(worker::run(waiting, server.clone(), outage.clone()));
-        let house = outage::keep_house(outage.clone(), server, settings.retry, shutdown);
-        tokio::spawn(house);
+        let maintenance = outage::maintain(outage.clone(), server, settings.retry, shutdown);
+        tokio::spawn(maintenance);
         Self {
             queue,
             outage,

@@ -159,7 +159,7 @@ impl Outage {
 
 /// Tries Postgres again during an outage, writes back what was counted alone, gives back unused
 /// prepaid checks, and deletes unused counters.
-pub(super) async fn keep_house(
+pub(super) async fn maintain(
     outage: Arc<Outage>,
     server: Server,
     retry: Duration,

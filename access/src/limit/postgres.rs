@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::counter::{Counter, Owed, Verdict};
 use super::gather::{Flush, Group};
-use super::use_of::{Standing, Window};
+use super::use_of::{CounterSnapshot, Window};
 use crate::LimitSettings;
 
 /// Counters that one statement deletes.
@@ -117,7 +117,7 @@ pub(super) async fn admit(
     let verdicts = answer.places.iter().enumerate().map(|(nth, place)| {
         let verdict = Verdict {
             admitted: at(&answer.admitted, nth),
-            standing: Standing {
+            snapshot: CounterSnapshot {
                 used: at(&answer.used, nth),
                 eases_at: at(&answer.eases_at, nth),
                 retry_at: retry_at.get(nth).copied().flatten().map(unsigned),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::use_of::{Late, Standing, Window, second_of};
+use super::use_of::{CounterSnapshot, Late, Window, second_of};
 
 /// A counter with this many checks in a second is busy.
 const OFTEN: u64 = 2;
@@ -27,13 +27,13 @@ pub(super) struct Ahead {
 
 /// Measures the checks per second.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CheckRate {
     since: Instant,
     count: u64,
     before: u64,
 }
 
-impl Pace {
+impl CheckRate {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -63,7 +63,7 @@ impl Pace {
     pub(super) fn ahead(
         &mut self,
         now: Instant,
-        seen: &Standing,
+        seen: &CounterSnapshot,
         ago: Duration,
         quota: u64,
         window: Window,
@@ -97,7 +97,7 @@ pub(super) struct Prepaid {
     pub(super) second: u64,
     pub(super) quota: u64,
     /// The state of the counter when they were paid for, including them.
-    pub(super) standing: Standing,
+    pub(super) snapshot: CounterSnapshot,
     /// They were paid for between these two moments.
     pub(super) asked: Instant,
     pub(super) answered: Instant,
@@ -105,16 +105,16 @@ pub(super) struct Prepaid {
 
 impl Prepaid {
     /// Takes one if any is left. Returns the state of the counter after it.
-    pub(super) fn spend(&mut self, now: Instant, quota: u64) -> Option<Standing> {
-        let latest = self.standing.decided + (now - self.asked).as_secs_f64();
+    pub(super) fn spend(&mut self, now: Instant, quota: u64) -> Option<CounterSnapshot> {
+        let latest = self.snapshot.decided + (now - self.asked).as_secs_f64();
         if self.left == 0 || self.quota != quota || second_of(latest) > self.second {
             return None;
         }
         self.left -= 1;
-        Some(Standing {
-            used: self.standing.used - self.left,
-            decided: self.standing.decided + (now - self.answered).as_secs_f64(),
-            ..self.standing
+        Some(CounterSnapshot {
+            used: self.snapshot.used - self.left,
+            decided: self.snapshot.decided + (now - self.answered).as_secs_f64(),
+            ..self.snapshot
         })
     }
 
@@ -149,8 +149,8 @@ mod tests {
         fixed: true,
     };
 
-    fn standing(used: u64, after: f64) -> Standing {
-        Standing::of(used, START + after)
+    fn snapshot(used: u64, after: f64) -> CounterSnapshot {
+        CounterSnapshot::of(used, START + after)
     }
 
     /// `left` checks of a quota of 100, for the second of the decision and `ahead` seconds after
@@ -162,23 +162,23 @@ mod tests {
         asked: Instant,
         answered: Instant,
     ) -> Prepaid {
-        let standing = standing(50, into_second);
+        let snapshot = snapshot(50, into_second);
         Prepaid {
             left,
-            second: second_of(standing.decided) + ahead,
+            second: second_of(snapshot.decided) + ahead,
             quota: 100,
-            standing,
+            snapshot,
             asked,
             answered,
         }
     }
 
-    fn busy(checks: u64, now: Instant) -> Pace {
-        let mut pace = Pace::new(now);
+    fn busy(checks: u64, now: Instant) -> CheckRate {
+        let mut rate = CheckRate::new(now);
         for _ in 0..checks {
-            pace.count(now);
+            rate.count(now);
         }
-        pace
+        rate
     }
 
     #[test]
@@ -186,9 +186,9 @@ mod tests {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
         let ahead = |checks, after, quota, window| {
-            let seen = standing(0, after);
-            let mut pace = busy(checks, start);
-            let mut ahead = |now| pace.ahead(now, &seen, Duration::ZERO, quota, window);
+            let seen = snapshot(0, after);
+            let mut rate = busy(checks, start);
+            let mut ahead = |now| rate.ahead(now, &seen, Duration::ZERO, quota, window);
             let at_once = ahead(start);
             assert_eq!(ahead(later), at_once);
             (at_once.checks, at_once.seconds)
@@ -204,10 +204,10 @@ mod tests {
     #[test]
     fn a_counter_that_was_busy_once_is_not_busy_for_ever() {
         let start = Instant::now();
-        let mut pace = busy(100, start);
+        let mut rate = busy(100, start);
         let long_after = start + Duration::from_secs(2);
-        let seen = standing(0, 0.0);
-        let ahead = pace.ahead(long_after, &seen, Duration::ZERO, 1_000_000, HOUR);
+        let seen = snapshot(0, 0.0);
+        let ahead = rate.ahead(long_after, &seen, Duration::ZERO, 1_000_000, HOUR);
         assert_eq!(ahead, Ahead::default());
     }
 
@@ -232,11 +232,11 @@ mod tests {
             for wait in waits {
                 now += Duration::from_millis(wait);
                 let database = START + into_second + (now - decided).as_secs_f64();
-                if let Some(standing) = prepaid.spend(now, 100) {
+                if let Some(snapshot) = prepaid.spend(now, 100) {
                     spent += 1;
                     prop_assert!(database < START + 1.0 + f64::from(ahead));
-                    prop_assert!(!prepaid.is_over(standing.decided));
-                    prop_assert_eq!(standing.used, 50 - paid + spent);
+                    prop_assert!(!prepaid.is_over(snapshot.decided));
+                    prop_assert_eq!(snapshot.used, 50 - paid + spent);
                 }
             }
             prop_assert!(spent <= paid);

@@ -43,7 +43,7 @@ impl Window {
 
 /// The state of a counter after a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Standing {
+pub(super) struct CounterSnapshot {
     /// The use that counts.
     pub(super) used: u64,
     /// When it starts to shrink.
@@ -55,7 +55,7 @@ pub(super) struct Standing {
 }
 
 #[cfg(test)]
-impl Standing {
+impl CounterSnapshot {
     /// An admission.
     pub(super) fn of(used: u64, decided: f64) -> Self {
         Self {
@@ -77,7 +77,7 @@ pub(super) struct Late {
 /// A counter's use as last seen, and what was counted alone since.
 #[derive(Debug, Default)]
 pub(super) struct Use {
-    seen: Option<Standing>,
+    seen: Option<CounterSnapshot>,
     late: Vec<Late>,
 }
 
@@ -97,12 +97,12 @@ fn is_past(second: u64, now: f64) -> bool {
 
 impl Use {
     /// Records the state that the database returned.
-    pub(super) fn see(&mut self, standing: Standing) {
-        self.seen = Some(standing);
+    pub(super) fn see(&mut self, snapshot: CounterSnapshot) {
+        self.seen = Some(snapshot);
     }
 
     /// The state of the counter when the database last decided, while any of it may still count.
-    pub(super) fn seen(&self) -> Option<Standing> {
+    pub(super) fn seen(&self) -> Option<CounterSnapshot> {
         self.seen
     }
 
@@ -114,11 +114,12 @@ impl Use {
         now: f64,
         quota: u64,
         cost: u64,
-    ) -> Standing {
+    ) -> CounterSnapshot {
         self.late
             .retain(|late| !is_past(window.frees(late.second), now));
         // Some of it may have been prepaid.
-        let seen_ends = |seen: &Standing| window.frees(second_of(seen.decided) + window.ahead());
+        let seen_ends =
+            |seen: &CounterSnapshot| window.frees(second_of(seen.decided) + window.ahead());
         self.seen = self.seen.filter(|seen| !is_past(seen_ends(seen), now));
 
         let seen_used = self.seen.map_or(0, |seen| seen.used);
@@ -139,7 +140,7 @@ impl Use {
                 .map(|late| (window.frees(late.second), late.used)),
         );
         ends.sort_unstable();
-        Standing {
+        CounterSnapshot {
             used: if admitted { used + cost } else { used },
             eases_at: ends.first().map_or(second_of(now), |(end, _)| *end),
             retry_at: (!admitted).then(|| first_fit(&ends, used + cost - quota, now)),
@@ -162,7 +163,7 @@ impl Use {
             left -= taken;
         }
         self.late.retain(|late| late.used > 0);
-        let seen = self.seen.get_or_insert(Standing {
+        let seen = self.seen.get_or_insert(CounterSnapshot {
             used: 0,
             eases_at: second_of(now),
             retry_at: None,
@@ -226,18 +227,18 @@ mod tests {
         ) {
             let window = Window { span, fixed };
             let mut usage = Use::default();
-            usage.see(Standing::of(used, at(0)));
+            usage.see(CounterSnapshot::of(used, at(0)));
             let (mut now, mut admitted) = (0, vec![(0, used)]);
             for wait in waits {
                 now += wait;
                 let before = now;
-                let mut standing = usage.decide_alone(window, at(now), quota, 1);
-                if let Some(retry_at) = standing.retry_at {
+                let mut snapshot = usage.decide_alone(window, at(now), quota, 1);
+                if let Some(retry_at) = snapshot.retry_at {
                     now = now.max((retry_at - START) * 1_000);
-                    standing = usage.decide_alone(window, at(now), quota, 1);
-                    prop_assert!(standing.retry_at.is_none() || used >= quota, "{before} {standing:?}");
+                    snapshot = usage.decide_alone(window, at(now), quota, 1);
+                    prop_assert!(snapshot.retry_at.is_none() || used >= quota, "{before} {snapshot:?}");
                 }
-                if standing.retry_at.is_none() {
+                if snapshot.retry_at.is_none() {
                     admitted.push((now, 1));
                 }
                 let recent = admitted.iter().filter(|(time, _)| if fixed {
@@ -279,7 +280,7 @@ mod tests {
             usage.wrote(late, at(20));
         }
         assert_eq!(usage.late().iter().map(|late| late.used).sum::<u64>(), 1);
-        let standing = usage.decide_alone(window, at(30), 10, 1);
-        assert_eq!((standing.used, standing.retry_at), (6, None));
+        let snapshot = usage.decide_alone(window, at(30), 10, 1);
+        assert_eq!((snapshot.used, snapshot.retry_at), (6, None));
     }
 }

@@ -10,7 +10,7 @@ use super::counter::Verdict;
 use super::gather::{Flush, Group, Waiting, gather};
 use super::outage::Outage;
 use super::postgres::{Away, Server, admit};
-use super::use_of::Standing;
+use super::use_of::CounterSnapshot;
 
 /// Checks taken at once.
 const MAX_CHECKS: usize = 8_192;
@@ -57,7 +57,7 @@ async fn carry(
 
     let mut by_place: Vec<Option<Verdict>> = flush.groups.iter().map(|_| None).collect();
     for (place, verdict) in verdicts {
-        outage.see_time(verdict.standing.decided);
+        outage.see_time(verdict.snapshot.decided);
         if let Some(place) = by_place.get_mut(place) {
             *place = Some(verdict);
         }
@@ -99,13 +99,13 @@ fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant, outage: &O
     for (nth, answer) in (1..).zip(answers) {
         let admitted = nth <= verdict.admitted;
         let still_to_come = verdict.admitted.saturating_sub(nth);
-        let standing = Standing {
-            used: verdict.standing.used - still_to_come * cost,
-            retry_at: verdict.standing.retry_at.filter(|_| !admitted),
-            ..verdict.standing
+        let snapshot = CounterSnapshot {
+            used: verdict.snapshot.used - still_to_come * cost,
+            retry_at: verdict.snapshot.retry_at.filter(|_| !admitted),
+            ..verdict.snapshot
         };
         // A caller that has gone away is still counted: it asked.
-        let _ = answer.send(counter.decision(quota, &standing));
+        let _ = answer.send(counter.decision(quota, &snapshot));
     }
 }
 

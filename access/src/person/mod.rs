@@ -3,10 +3,10 @@
 //! A token is checked locally: by its signature, its expiry and the events of its account, which
 //! every process folds itself.
 
+mod account_directory;
 mod extract;
 mod meters;
 mod settings;
-mod standing;
 mod token;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -22,8 +22,8 @@ use crate::{Access, Refusal};
 pub use extract::{AccountToken, EndingToken, UncountedToken};
 pub use settings::PersonSettings;
 
+use account_directory::{AccountDirectory, Allowance};
 use meters::Meters;
-use standing::{AccountDirectory, Allowance};
 use token::{Claims, Signing};
 
 /// The caller: the holder of a valid access token.
@@ -78,7 +78,7 @@ impl Persons {
         log: &EventLog,
         settings: PersonSettings,
     ) -> Result<(Self, FoldCheckpoint), ReadError> {
-        let checkpoint = FoldCheckpoint::open(log, Fold::Accounts, standing::FORM).await?;
+        let checkpoint = FoldCheckpoint::open(log, Fold::Accounts, account_directory::FORM).await?;
         let noted = checkpoint.read().await.map(|(_, accounts)| accounts);
         let persons = Self {
             directory: AccountDirectory::beginning(noted.unwrap_or_default()),
@@ -101,7 +101,7 @@ impl Persons {
     }
 
     pub(crate) fn is_forgotten(&self, account: AccountId) -> bool {
-        self.directory.standing(account).forgotten
+        self.directory.status(account).forgotten
     }
 
     /// Applies an account event.
@@ -187,10 +187,10 @@ impl Access {
     /// request.
     pub fn person_is_good(&self, person: &Person) -> bool {
         let directory = &self.persons().directory;
-        let standing = directory.standing(person.account_id);
+        let status = directory.status(person.account_id);
         person.expires_at > self.clock().now()
-            && !standing.forgotten
-            && person.passwords >= standing.passwords
+            && !status.forgotten
+            && person.passwords >= status.passwords
             && !directory.is_signed_out(&person.token_id)
     }
 
@@ -203,7 +203,7 @@ impl Access {
     /// The hourly limits of an account.
     pub fn allowances(&self, account: AccountId) -> Allowances {
         let persons = self.persons();
-        persons.allowances(persons.directory.standing(account).allowance)
+        persons.allowances(persons.directory.status(account).allowance)
     }
 
     /// Counts a request of a person, and adds the state of the limit to its response.

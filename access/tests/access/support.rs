@@ -83,9 +83,9 @@ pub(crate) async fn checks(
 
 /// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !is_so().await {
-        assert!(Instant::now() < patience, "{what} was not so in time");
+        assert!(Instant::now() < deadline, "{what} was not so in time");
         sleep(Duration::from_millis(10)).await;
     }
 }

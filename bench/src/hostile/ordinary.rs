@@ -22,7 +22,7 @@ use crate::system::System;
 use crate::webhook::receive;
 
 /// Timeout after which a response counts as missing.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const PERSONS: usize = 10;
 const ROWS: usize = 2_000;
 
@@ -47,7 +47,7 @@ impl Felt {
     fn of(what: &'static str, all: Vec<Result<Duration, String>>) -> Self {
         let (mut times, mut wrong) = (Vec::new(), BTreeMap::new());
         for one in all {
-            times.push(*one.as_ref().unwrap_or(&PATIENCE));
+            times.push(*one.as_ref().unwrap_or(&TIMEOUT));
             if let Err(told) = one {
                 *wrong.entry(told).or_default() += 1;
             }
@@ -190,7 +190,7 @@ impl Ordinary {
             let at = arrivals.get(&asked.id.parse().ok()?)?;
             Some(at.saturating_duration_since(asked.due))
         };
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let taken = || told.iter().chain(called).filter(|asked| asked.took.is_ok());
         while taken().any(|asked| since(asked).is_none()) && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -208,7 +208,7 @@ impl Ordinary {
     async fn seen(&mut self, sent: &[Asked]) -> Waited {
         let mut seen = HashMap::new();
         let taken: Vec<_> = sent.iter().filter(|asked| asked.took.is_ok()).collect();
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + TIMEOUT;
         while taken.iter().any(|asked| !seen.contains_key(&asked.id)) {
             match tokio::time::timeout_at(end, self.fixes.recv()).await {
                 Ok(Some(((id, at), when))) => _ = seen.insert(format!("{id} {at}"), when),
@@ -261,7 +261,7 @@ impl Asking {
 
     async fn send(self, due: Instant) -> Asked {
         let answered = async {
-            let answer = self.request.timeout(PATIENCE).send().await?;
+            let answer = self.request.timeout(TIMEOUT).send().await?;
             let status = answer.status().as_u16();
             answer.bytes().await?;
             Ok::<_, reqwest::Error>(status)

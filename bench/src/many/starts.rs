@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::system::{Process, System, ready_within};
 
 /// A million of everything must be read within this.
-const PATIENCE: Duration = Duration::from_mins(30);
+const TIMEOUT: Duration = Duration::from_mins(30);
 /// A runner saves its progress every few seconds, and a service that has read much saves its state.
 const NOTED: Duration = Duration::from_secs(6);
 /// Memory that was only needed to start is freed soon afterwards.
@@ -83,7 +83,7 @@ pub(super) async fn start(system: &System, program: &'static str) -> (Process, S
 async fn ready(system: &System, program: &str) -> (Process, Duration) {
     let started = Instant::now();
     let process = system.run(program);
-    ready_within(process.addr, PATIENCE).await;
+    ready_within(process.addr, TIMEOUT).await;
     (process, started.elapsed())
 }
 

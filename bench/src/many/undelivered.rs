@@ -19,7 +19,7 @@ use crate::system::{Process, System, ready_within};
 const OF_AN_ENDPOINT: usize = 10_000;
 /// Attempts at each delivery before it waits for minutes.
 const ATTEMPTS: usize = 2;
-const PATIENCE: Duration = Duration::from_mins(30);
+const TIMEOUT: Duration = Duration::from_mins(30);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Leaves `count` deliveries open and restarts the runner.
@@ -48,7 +48,7 @@ async fn leave_open(system: &System, log: &EventLog, count: usize, report: &mut 
     let (org, key) = system.organization().await;
     let (commands, runner) = (system.run("command-api"), system.run("workflow-runner"));
     for process in [&commands, &runner] {
-        ready_within(process.addr, PATIENCE).await;
+        ready_within(process.addr, TIMEOUT).await;
     }
     subscribe(commands.addr, &key, endpoints).await;
     drop(commands);
@@ -57,7 +57,7 @@ async fn leave_open(system: &System, log: &EventLog, count: usize, report: &mut 
     fill.orders(0, orders).await;
     let attempts = orders * endpoints * ATTEMPTS;
     while end(log).await < before + attempts as u64 {
-        assert!(begun.elapsed() < PATIENCE, "every delivery is tried");
+        assert!(begun.elapsed() < TIMEOUT, "every delivery is tried");
         sleep(LOOK).await;
     }
     report.count("attempts at deliveries", attempts, begun.elapsed());
@@ -86,7 +86,7 @@ async fn subscribe(commands: SocketAddr, key: &str, endpoints: usize) {
 async fn until_known(runner: &Process, count: usize) {
     let started = Instant::now();
     while retrying(runner.addr).await < count {
-        assert!(started.elapsed() < PATIENCE, "every delivery is known");
+        assert!(started.elapsed() < TIMEOUT, "every delivery is known");
         sleep(LOOK).await;
     }
 }

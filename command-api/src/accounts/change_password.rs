@@ -11,11 +11,11 @@ use schemas::{Event, StreamId};
 use service::HttpError;
 
 use super::address::ClientAddress;
-use super::repeats::{self, still_good};
+use super::password_queue::Visitor;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{load, unseal};
 use super::throttle::{Name, Try};
-use super::turns::Visitor;
+use super::token_replay::{self, still_good};
 use super::until_ended;
 use crate::answer::position_header;
 use crate::body::JsonBody;
@@ -81,7 +81,7 @@ async fn again(
     new: String,
 ) -> Result<Response, HttpError> {
     let Some(account) = still_good(app, repeated).await? else {
-        return Err(repeats::lapsed());
+        return Err(token_replay::lapsed());
     };
     let right = is_password(app, entered.visitor(), &account, new).await;
     let right = right.map(|right| right.then_some(account));

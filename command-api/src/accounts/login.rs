@@ -9,10 +9,10 @@ use schemas::AccountId;
 use service::HttpError;
 
 use super::address::ClientAddress;
+use super::password_queue::Visitor;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, load, unseal};
 use super::throttle::Name;
-use super::turns::Visitor;
 use crate::body::SmallBody;
 use crate::{App, Commands, LogError};
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::argon::Argon;
 use super::network::Network;
-use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
+use super::password_queue::{Lane, NoTurn, PasswordQueue, Room, Visitor};
 use crate::{LogError, Random};
 
 /// Default number of passwords that may wait for their turn.
@@ -22,7 +22,7 @@ pub(super) const ROOM: Room = Room {
 };
 /// How long they wait: well under the half minute after which most clients give up, so that they
 /// learn when to retry.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only a
 /// limited number run at once, for known clients and for strangers. Some more wait for their turn,
@@ -32,8 +32,8 @@ pub struct Passwords(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    turns: Turns,
-    patience: Duration,
+    queue: PasswordQueue,
+    timeout: Duration,
     argon: Argon,
     /// The hash of no account's password: verified against if there is no account, so that it takes
     /// as long as if there is one.
@@ -99,17 +99,17 @@ pub(super) fn at_once() -> usize {
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self::new(at_once(), ROOM, PATIENCE)
+        Self::new(at_once(), ROOM, TIMEOUT)
     }
 }
 
 impl Passwords {
     /// Runs `at_once` hashes at once for known clients and as many for strangers; `room` more may
-    /// wait, for up to `patience`.
-    pub(super) fn new(at_once: usize, room: Room, patience: Duration) -> Self {
+    /// wait, for up to `timeout`.
+    pub(super) fn new(at_once: usize, room: Room, timeout: Duration) -> Self {
         Self(Arc::new(Inner {
-            turns: Turns::new(at_once, room),
-            patience,
+            queue: PasswordQueue::new(at_once, room),
+            timeout,
             argon: Argon::default(),
             nobodys: OnceLock::new(),
         }))
@@ -165,7 +165,7 @@ impl Passwords {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let inner = self.0.clone();
-        let entered = timeout(inner.patience, inner.turns.enter(visitor)).await;
+        let entered = timeout(inner.timeout, inner.queue.enter(visitor)).await;
         let turn = entered.unwrap_or(Err(NoTurn::Late)).inspect_err(|none| {
             let lane = visitor.lane.name();
             let reason = none.name();
@@ -247,7 +247,7 @@ mod tests {
             in_lane: 10,
             of_network: 2,
         };
-        let passwords = Passwords::new(1, room, PATIENCE);
+        let passwords = Passwords::new(1, room, TIMEOUT);
         let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
         let answers = futures::future::join_all((0..20).map(|_| verify())).await;
         let turned_away = answers
@@ -259,9 +259,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_longer_than_clients_do() {
-        let passwords = Passwords::new(1, ROOM, PATIENCE);
+        let passwords = Passwords::new(1, ROOM, TIMEOUT);
         let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
-        let turn = passwords.0.turns.enter(visitor()).await.unwrap();
+        let turn = passwords.0.queue.enter(visitor()).await.unwrap();
         assert!(matches!(verify().await, Err(HashError::TooMany)));
         drop(turn);
         assert!(!verify().await.unwrap());

@@ -11,11 +11,11 @@ use service::HttpError;
 
 use super::address::ClientAddress;
 use super::password::Passwords;
-use super::repeats::{self, account_of, still_good};
+use super::password_queue::Visitor;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
 use super::throttle::Name;
-use super::turns::Visitor;
+use super::token_replay::{self, account_of, still_good};
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{Earlier, Outcome, Plan, Repeated};
@@ -169,7 +169,7 @@ async fn repeat(
     let name = Name::Email(&registration.email);
     let entered = app.accounts.throttles().sign_in(address.0, name).await?;
     let Some(account) = still_good(app, repeated).await? else {
-        return Err(repeats::lapsed());
+        return Err(token_replay::lapsed());
     };
     let hash = unseal(
         &app.commands,

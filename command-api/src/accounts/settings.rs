@@ -6,7 +6,7 @@ use clap::Args;
 use service::settings::{Secret, defaults, seconds};
 
 use super::password::{self, Passwords};
-use super::turns::Room;
+use super::password_queue::Room;
 
 /// How persons sign in.
 #[derive(Clone, Debug, Args)]

@@ -14,10 +14,10 @@ use service::HttpError;
 use super::address::ClientAddress;
 use super::codes::Trial;
 use super::login::NOBODY;
-use super::repeats::{self, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{self, Claim, load};
 use super::throttle::{Name, Try};
+use super::token_replay::{self, still_good};
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{Earlier, Repeated, until_written};
@@ -112,7 +112,7 @@ async fn again(
 ) -> Result<Response, HttpError> {
     let compared = compare(app, &entered, origin).await?;
     let Some(account) = still_good(app, repeated).await? else {
-        return Err(repeats::lapsed());
+        return Err(token_replay::lapsed());
     };
     if let Some(compared) = compared {
         compared.succeeded().await;

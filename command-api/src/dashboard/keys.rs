@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use domain::key::Asked;
+use domain::key::UncheckedRequest;
 use schemas::KeyId;
 use service::HttpError;
 
@@ -20,9 +20,9 @@ pub(super) async fn create_key(
     origin: Origin,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let asked = Asked::read(body.value()?);
+    let request = UncheckedRequest::read(body.value()?);
     let giver = Giver::Owner(full(&app, &staff.org));
-    let done = create(&app.commands, &origin, &staff.org, giver, asked).await?;
+    let done = create(&app.commands, &origin, &staff.org, giver, request).await?;
     until_known(&app.access, &done.answer.key).await;
     Ok((NOT_KEPT, answer::json(StatusCode::CREATED, done)).into_response())
 }

@@ -29,7 +29,7 @@ impl Operations {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Asked {
+struct OperationRequest {
     kind: String,
     projection: String,
     /// One dead letter, by its sequence.
@@ -47,7 +47,7 @@ enum Subject {
     Letters { up_to: i64, count: i64 },
 }
 
-impl Asked {
+impl OperationRequest {
     fn read(&self) -> Result<(OperationKind, Subject), HttpError> {
         let kind = OperationKind::parse(&self.kind).ok_or_else(|| {
             HttpError::bad_request("kind: must be rebuild, verify, retry or skip")
@@ -74,31 +74,31 @@ pub(super) async fn ask_for_operation(
     State(app): State<App>,
     body: SmallBody,
 ) -> Result<Response, HttpError> {
-    let asked: Asked = serde_json::from_value(body.value()?)
+    let request: OperationRequest = serde_json::from_value(body.value()?)
         .map_err(|error| HttpError::bad_request(format!("the body is not valid: {error}")))?;
-    let (kind, subject) = asked.read()?;
+    let (kind, subject) = request.read()?;
     let Operations(models) = &app.operations;
     let known = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM projection_checkpoints WHERE name = $1) AS "known!""#,
-        asked.projection,
+        request.projection,
     );
     if !known.fetch_one(models).await? {
         return Err(HttpError::not_found("projection not found"));
     }
-    let letters = letters(models, &asked.projection, subject).await?;
+    let letters = letters(models, &request.projection, subject).await?;
     let id = app.commands.random.id();
     let (account, kind) = (operator.staff().person.account_id, kind.as_str());
-    tracing::info!(%account, kind, projection = asked.projection, "An operator asks for an operation");
+    tracing::info!(%account, kind, projection = request.projection, "An operator asks for an operation");
     let written = sqlx::query!(
         "INSERT INTO projection_operations (operation_id, kind, projection, letters)
          VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
         id,
         kind,
-        asked.projection,
+        request.projection,
         &letters,
     );
     if written.execute(models).await?.rows_affected() == 0 {
-        let message = format!("{} is already under way: {kind}", asked.projection);
+        let message = format!("{} is already under way: {kind}", request.projection);
         return Err(HttpError::conflict(message));
     }
     let answer = axum::Json(json!({ "id": id, "letters": letters.len() }));

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use domain::key::{Asked, Means, Refusal, Terms};
+use domain::key::{Means, Refusal, Terms, UncheckedRequest};
 use event_log::{EventLog, Position};
 use schemas::{AggregateType, Event, KeyId, OrgId, Receipt, StreamId, key};
 use serde::Serialize;
@@ -56,7 +56,7 @@ impl Giver<'_> {
         }
     }
 
-    fn decide(self, asked: Asked, now: DateTime<Utc>) -> Result<Terms, Refusal> {
+    fn decide(self, request: UncheckedRequest, now: DateTime<Utc>) -> Result<Terms, Refusal> {
         let own = match self {
             Self::Operator | Self::Owner(_) => None,
             Self::Key(caller, _) => Some(caller),
@@ -67,7 +67,7 @@ impl Giver<'_> {
             rate_limit: own.map(|own| own.rate_limit),
             expires_at: own.and_then(|own| own.expires_at),
         };
-        asked.decide(&means, now)
+        request.decide(&means, now)
     }
 
     /// The maximum number of keys, if it is reached.
@@ -110,10 +110,10 @@ pub async fn create(
     origin: &Origin,
     org: &OrgId,
     giver: Giver<'_>,
-    asked: impl Into<Asked>,
+    request: impl Into<UncheckedRequest>,
 ) -> Result<Done<NewKey>, CommandError<Refusal>> {
-    let asked = asked.into();
-    let decide = |now| giver.decide(asked.clone(), now);
+    let request = request.into();
+    let decide = |now| giver.decide(request.clone(), now);
     // Errors that do not depend on time are reported at once. Whether the expiry is in the future
     // is decided once this is known not to be a repeat, which gets the first answer however late it
     // is.
@@ -207,10 +207,10 @@ pub(super) async fn create_key(
     repeatable: Repeatable,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let asked = Asked::read(body.value()?);
+    let request = UncheckedRequest::read(body.value()?);
     let origin = repeatable.by_key(&caller, &body);
     let giver = Giver::Key(&caller, full(&app, &caller.org));
-    let done = create(&app.commands, &origin, &caller.org, giver, asked).await?;
+    let done = create(&app.commands, &origin, &caller.org, giver, request).await?;
     until_known(&app.access, &done.answer.key).await;
     Ok(answer::json(StatusCode::CREATED, done))
 }

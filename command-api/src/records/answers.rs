@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::batch::{self, LineReceipt, Newness, NotWritten, Target, Wanted, Written};
 use super::cells::Cells;
-use super::cutter::Line;
+use super::line_splitter::Line;
 use super::table::Table;
 use crate::repeatable::Repeatable;
 use crate::{App, LogError};

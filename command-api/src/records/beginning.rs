@@ -23,7 +23,7 @@ const BYTES: usize = 1024 * 1024;
 /// too.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a client that keeps sending a little waits for its first answer at most.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The digest of the beginning of a body: of all of it, if it is shorter.
 struct Beginning {
@@ -56,7 +56,7 @@ pub(super) async fn origin(
     lines: &mut Lines,
 ) -> Result<Option<Origin>, HttpError> {
     let mut beginning = Beginning::default();
-    let wait = Wait::Until(Instant::now() + PATIENCE);
+    let wait = Wait::Until(Instant::now() + TIMEOUT);
     let mut arrival = beginning.receive(lines, wait).await?;
     // A repeat does not wait for answers either. A body that is no repeat must not get past the
     // claim by pausing.
@@ -119,7 +119,7 @@ impl Beginning {
     /// Receives more of it, until it is complete or the wait is over.
     async fn receive(&mut self, lines: &mut Lines, wait: Wait) -> Result<Arrival, BrokenOff> {
         while self.left > 0 {
-            match lines.receive(wait.patience()).await? {
+            match lines.receive(wait.timeout()).await? {
                 Came::Piece(piece) => self.add(&piece),
                 Came::End => break,
                 Came::NothingInTime => return Ok(Arrival::Paused),
@@ -141,7 +141,7 @@ impl Beginning {
 }
 
 impl Wait {
-    fn patience(self) -> Option<Duration> {
+    fn timeout(self) -> Option<Duration> {
         match self {
             Self::Until(end) => Some(PAUSE.min(end.saturating_duration_since(Instant::now()))),
             Self::AsItComes => None,
@@ -156,7 +156,7 @@ mod tests {
     use futures::{Stream, StreamExt as _, stream};
 
     use super::*;
-    use crate::records::cutter::Cut;
+    use crate::records::line_splitter::SplitBy;
     use crate::records::unpacked::{Coding, Unpacked};
 
     type Piece = Result<Bytes, std::io::Error>;
@@ -164,7 +164,7 @@ mod tests {
     fn lines(pieces: impl Stream<Item = Piece> + Send + 'static) -> Lines {
         let body = Body::from_stream(pieces).into_data_stream();
         let body = Unpacked::new(body, Coding::Identity).unwrap();
-        Lines::new(body, Cut::Lines, None)
+        Lines::new(body, SplitBy::Lines, None)
     }
 
     fn pieces(text: &[u8], size: usize) -> impl Stream<Item = Piece> + Send + use<> {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn patiently() -> Wait {
-        Wait::Until(Instant::now() + PATIENCE)
+        Wait::Until(Instant::now() + TIMEOUT)
     }
 
     async fn digest(text: &[u8], size: usize) -> Vec<u8> {
@@ -248,9 +248,6 @@ mod tests {
         let arrival = beginning.receive(&mut lines, patiently()).await.unwrap();
         assert_eq!(arrival, Arrival::Paused);
         let awaited = begun.elapsed();
-        assert!(
-            (PATIENCE..PATIENCE + PAUSE).contains(&awaited),
-            "{awaited:?}"
-        );
+        assert!((TIMEOUT..TIMEOUT + PAUSE).contains(&awaited), "{awaited:?}");
     }
 }

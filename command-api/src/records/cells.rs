@@ -2,7 +2,7 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::cutter::{BYTE_ORDER_MARK, Quoting};
+use super::line_splitter::{BYTE_ORDER_MARK, Quoting};
 
 /// Splits rows into cells. Creating one costs as much as many rows, so it is used for a whole
 /// chunk.

@@ -15,7 +15,7 @@ use service::HttpError;
 
 use super::answers::Sender;
 use super::batch::Newness;
-use super::cutter::Cut;
+use super::line_splitter::SplitBy;
 use super::ndjson;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
@@ -64,7 +64,7 @@ pub(super) async fn create_records(
     repeatable: Repeatable,
     request: Request,
 ) -> Result<Response, HttpError> {
-    if let Some(cut) = many(request.headers()) {
+    if let Some(split_by) = many(request.headers()) {
         let sender = Sender {
             app,
             caller: caller.0,
@@ -74,7 +74,7 @@ pub(super) async fn create_records(
             failures: AtomicUsize::default(),
             newness: Newness::default(),
         };
-        return ndjson::write_lines(sender, cut, request).await;
+        return ndjson::write_lines(sender, split_by, request).await;
     }
     let body: JsonBody = JsonBody::from_request(request, &app).await?;
     let draft = record::parse(kind, body.value()?).map_err(Refusal::into_http)?;
@@ -84,12 +84,12 @@ pub(super) async fn create_records(
 }
 
 /// How to split a body of many records, if it is one.
-fn many(headers: &HeaderMap) -> Option<Cut> {
+fn many(headers: &HeaderMap) -> Option<SplitBy> {
     let value = headers.get(header::CONTENT_TYPE)?;
     let essence = value.to_str().ok()?.split(';').next()?;
     match essence.trim().to_ascii_lowercase().as_str() {
-        "application/x-ndjson" | "application/ndjson" => Some(Cut::Lines),
-        "text/csv" => Some(Cut::Rows),
+        "application/x-ndjson" | "application/ndjson" => Some(SplitBy::Lines),
+        "text/csv" => Some(SplitBy::Rows),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ use crate::{Commands, LogError, Origin};
 /// Records written together. Those of several chunks enter the log in any order.
 pub const CHUNK: usize = 1_000;
 /// How often a chunk is retried while the log is unavailable, and the pause between.
-const PATIENCE: usize = 120;
+const MAX_TRIES: usize = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A place between two rows of a file.
@@ -228,7 +228,7 @@ impl Work {
             let tried = batch::write(commands, target, &self.newness, rest.wanted()).await;
             match rest.settle(tried) {
                 None => return Ok(rest.into_written()),
-                Some(LogError::HeldBack | LogError::Unavailable(_)) if tries < PATIENCE => {
+                Some(LogError::HeldBack | LogError::Unavailable(_)) if tries < MAX_TRIES => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;
                 }

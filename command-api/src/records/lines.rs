@@ -6,7 +6,7 @@ use bytes::Bytes;
 use service::{Full, Held};
 use tokio::time::{Instant, sleep};
 
-use super::cutter::{Cut, Cutter, Line};
+use super::line_splitter::{Line, LineSplitter, SplitBy};
 use super::unpacked::{BrokenOff, Unpacked};
 
 /// The most that one chunk holds: as much as one batch of the log takes.
@@ -18,7 +18,7 @@ const LINELESS_BYTES: u64 = 4 * 1024 * 1024;
 const LINGER: Duration = Duration::from_millis(2);
 /// How long the body waits while bodies hold all the memory that they may, and how often it
 /// retries.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 const ROOM_AGAIN: Duration = Duration::from_millis(50);
 
 /// Lines to be written together.
@@ -46,18 +46,18 @@ pub(super) enum Came {
 /// Reads lines from a body, holding no more than a chunk and a piece.
 pub(super) struct Lines {
     body: Unpacked,
-    cutter: Cutter,
-    /// Memory that the cutter and the lines of the next chunk hold, out of what all bodies share.
+    splitter: LineSplitter,
+    /// Memory that the splitter and the lines of the next chunk hold, out of what all bodies share.
     room: Option<Held>,
     /// Bytes received, decompressed.
     received: u64,
 }
 
 impl Lines {
-    pub(super) fn new(body: Unpacked, cut: Cut, room: Option<Held>) -> Self {
+    pub(super) fn new(body: Unpacked, split_by: SplitBy, room: Option<Held>) -> Self {
         Self {
             body,
-            cutter: Cutter::new(cut),
+            splitter: LineSplitter::new(split_by),
             room,
             received: 0,
         }
@@ -71,8 +71,8 @@ impl Lines {
     /// Returns the first line, however long it takes to arrive; `None` if there is none.
     pub(super) async fn first(&mut self) -> Result<Option<Line>, BrokenOff> {
         loop {
-            let line = self.cutter.cut_line();
-            if line.is_some() || self.cutter.has_ended() || self.received > LINELESS_BYTES {
+            let line = self.splitter.next_line();
+            if line.is_some() || self.splitter.has_ended() || self.received > LINELESS_BYTES {
                 return Ok(line);
             }
             if matches!(self.receive(None).await?, Came::NoRoom) {
@@ -82,15 +82,15 @@ impl Lines {
     }
 
     /// Returns the next chunk: what has arrived, once nothing more arrives for a moment. It has no
-    /// lines if nothing at all arrives within `patience`, or much without a line end, or if the
+    /// lines if nothing at all arrives within `timeout`, or much without a line end, or if the
     /// body ends.
     pub(super) async fn next_chunk(
         &mut self,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Chunk, BrokenOff> {
         let mut chunk = Chunk::default();
         let mut bytes = 0;
-        self.fill(&mut chunk, &mut bytes, patience).await?;
+        self.fill(&mut chunk, &mut bytes, timeout).await?;
         let room = self.room.as_mut();
         chunk.room = room.map(|room| room.split_off(bytes));
         Ok(chunk)
@@ -100,12 +100,12 @@ impl Lines {
         &mut self,
         chunk: &mut Chunk,
         bytes: &mut usize,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<(), BrokenOff> {
         let before = self.received;
         loop {
             while chunk.lines.len() < CHUNK_LINES && *bytes < CHUNK_BYTES {
-                let Some(line) = self.cutter.cut_line() else {
+                let Some(line) = self.splitter.next_line() else {
                     break;
                 };
                 *bytes += line.text.as_ref().map_or(0, Bytes::len);
@@ -114,17 +114,17 @@ impl Lines {
             let full = chunk.lines.len() >= CHUNK_LINES
                 || *bytes >= CHUNK_BYTES
                 || self.received - before >= LINELESS_BYTES;
-            if full || self.cutter.has_ended() {
-                chunk.ended = self.cutter.has_ended() && self.cutter.left() == 0;
+            if full || self.splitter.has_ended() {
+                chunk.ended = self.splitter.has_ended() && self.splitter.left() == 0;
                 return Ok(());
             }
-            let patience = if chunk.lines.is_empty() {
-                patience
+            let timeout = if chunk.lines.is_empty() {
+                timeout
             } else {
                 Some(LINGER)
             };
             self.keep_room(*bytes);
-            match self.receive(patience).await? {
+            match self.receive(timeout).await? {
                 Came::Piece(_) | Came::End => {}
                 Came::NothingInTime => return Ok(()),
                 Came::NoRoom => {
@@ -135,9 +135,9 @@ impl Lines {
         }
     }
 
-    /// Releases memory not held by the cutter and a chunk's lines of `bytes`.
+    /// Releases memory not held by the splitter and a chunk's lines of `bytes`.
     fn keep_room(&mut self, bytes: usize) {
-        let held = self.cutter.left() + bytes;
+        let held = self.splitter.left() + bytes;
         if let Some(room) = &mut self.room {
             room.shrink_to(held);
         }
@@ -148,7 +148,7 @@ impl Lines {
         let Some(room) = &mut self.room else {
             return Ok(());
         };
-        let until = Instant::now() + ROOM_PATIENCE;
+        let until = Instant::now() + ROOM_TIMEOUT;
         while !room.can_grow(bytes) && Instant::now() < until {
             sleep(ROOM_AGAIN).await;
         }
@@ -156,11 +156,11 @@ impl Lines {
     }
 
     /// Receives the next piece.
-    pub(super) async fn receive(&mut self, patience: Option<Duration>) -> Result<Came, BrokenOff> {
+    pub(super) async fn receive(&mut self, timeout: Option<Duration>) -> Result<Came, BrokenOff> {
         let next = self.body.next();
-        let piece = match patience {
+        let piece = match timeout {
             None => next.await,
-            Some(patience) => match tokio::time::timeout(patience, next).await {
+            Some(timeout) => match tokio::time::timeout(timeout, next).await {
                 Ok(piece) => piece,
                 Err(_) => return Ok(Came::NothingInTime),
             },
@@ -170,7 +170,7 @@ impl Lines {
             Some(Err(BrokenOff::NoRoom(_))) => return Ok(Came::NoRoom),
             Some(Err(error)) => return Err(error),
             None => {
-                self.cutter.end();
+                self.splitter.end();
                 return Ok(Came::End);
             }
         };
@@ -178,7 +178,7 @@ impl Lines {
             return Ok(Came::NoRoom);
         }
         self.received += piece.len() as u64;
-        self.cutter.add(&piece);
+        self.splitter.add(&piece);
         Ok(Came::Piece(piece))
     }
 }
@@ -189,12 +189,12 @@ mod tests {
     use futures::{StreamExt as _, stream};
 
     use super::*;
-    use crate::records::cutter::MAX_LINE;
+    use crate::records::line_splitter::MAX_LINE;
     use crate::records::unpacked::Coding;
 
-    fn of(body: Body, cut: Cut) -> Lines {
+    fn of(body: Body, split_by: SplitBy) -> Lines {
         let body = Unpacked::new(body.into_data_stream(), Coding::Identity);
-        Lines::new(body.unwrap(), cut, None)
+        Lines::new(body.unwrap(), split_by, None)
     }
 
     fn body(pieces: Vec<Vec<u8>>) -> Body {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn lines(pieces: Vec<Vec<u8>>) -> Lines {
-        of(body(pieces), Cut::Lines)
+        of(body(pieces), SplitBy::Lines)
     }
 
     async fn all(pieces: Vec<Vec<u8>>) -> Vec<(u64, Option<String>)> {
@@ -252,7 +252,7 @@ mod tests {
         ];
         for cut in 1..=text.len() {
             let pieces = text.as_bytes().chunks(cut).map(<[u8]>::to_vec).collect();
-            let rows = all_of(of(body(pieces), Cut::Rows)).await;
+            let rows = all_of(of(body(pieces), SplitBy::Rows)).await;
             assert_eq!(rows, expected, "pieces of {cut}");
         }
     }
@@ -263,7 +263,7 @@ mod tests {
         let chunk = lines.next_chunk(None).await.unwrap();
         assert_eq!((chunk.lines.len(), chunk.ended), (0, false));
         assert!(lines.received() < 200 * 64 * 1024);
-        assert!(lines.cutter.left() <= MAX_LINE);
+        assert!(lines.splitter.left() <= MAX_LINE);
     }
 
     #[tokio::test]
@@ -306,7 +306,7 @@ mod tests {
     async fn what_has_come_is_not_held_back() {
         let first = stream::iter([Ok::<_, std::io::Error>(b"one\n".to_vec())]);
         let body = Body::from_stream(first.chain(stream::pending()));
-        let mut lines = of(body, Cut::Lines);
+        let mut lines = of(body, SplitBy::Lines);
         let chunk = lines.next_chunk(None).await.unwrap();
         assert_eq!((chunk.lines.len(), chunk.ended), (1, false));
         let chunk = lines.next_chunk(Some(Duration::ZERO)).await.unwrap();

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::answers::{Answers, Sender};
 use super::beginning;
-use super::cutter::{Cut, Line};
+use super::line_splitter::{Line, SplitBy};
 use super::lines::{Chunk, Lines};
 use super::order::{Order, SIDE_BY_SIDE};
 use super::table::Table;
@@ -41,12 +41,12 @@ const STALLED: Duration = Duration::from_mins(1);
 /// Writes the lines of a body and answers each.
 pub(super) async fn write_lines(
     sender: Sender,
-    cut: Cut,
+    split_by: SplitBy,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let mut upload = Upload::new(sender, cut, request)?;
+    let mut upload = Upload::new(sender, split_by, request)?;
     let origin = upload.origin().await?;
-    if cut == Cut::Rows {
+    if split_by == SplitBy::Rows {
         upload.read_header().await?;
     }
     let (app, org) = (upload.sender.app.clone(), upload.sender.caller.org.clone());
@@ -122,14 +122,14 @@ enum UnderWay {
 type Waiting = mpsc::Sender<Result<Bytes, BrokenOff>>;
 
 impl Upload {
-    fn new(sender: Sender, cut: Cut, request: Request) -> Result<Self, HttpError> {
+    fn new(sender: Sender, split_by: SplitBy, request: Request) -> Result<Self, HttpError> {
         let coding = Coding::of(request.headers())?;
         let room = service::body::room(&request);
         let (access, caller) = (sender.app.access.clone(), sender.caller.clone());
         let body = Unpacked::of(request, coding)?;
         Ok(Self {
             allowance: sender.app.uploads.allowance(access, caller),
-            lines: Lines::new(body, cut, room),
+            lines: Lines::new(body, split_by, room),
             sender: Arc::new(sender),
             order: Order::default(),
             answered: 0,
@@ -187,19 +187,19 @@ impl Upload {
 
     async fn read_into(&mut self, chunks: &mpsc::Sender<UnderWay>) -> Result<(), Came> {
         let mut key_ended = Box::pin(self.allowance.ended());
-        let mut patience = Some(PAUSE);
+        let mut timeout = Some(PAUSE);
         loop {
             let chunk = tokio::select! {
                 biased;
                 () = &mut key_ended => return Err(self.stopped(Stop::KeyEnded)),
-                chunk = self.lines.next_chunk(patience) => chunk.map_err(Came::BrokenOff)?,
+                chunk = self.lines.next_chunk(timeout) => chunk.map_err(Came::BrokenOff)?,
             };
             let (ended, is_empty) = (chunk.ended, chunk.lines.is_empty());
             let stop = self.begin(chunk, chunks).await;
             if let Some(stop) = stop {
                 return Err(self.stopped(stop));
             }
-            if is_empty && !ended && patience.take().is_some() {
+            if is_empty && !ended && timeout.take().is_some() {
                 let nothing = UnderWay::Else(Came::Nothing);
                 if chunks.send(nothing).await.is_err() {
                     return Ok(());

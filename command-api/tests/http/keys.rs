@@ -1,7 +1,7 @@
 use schemas::{AggregateType, Event};
 use serde_json::json;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const PATH: &str = "/api/v1/keys";
 
@@ -15,25 +15,25 @@ fn bearer(key: &str) -> String {
 
 #[tokio::test]
 async fn a_key_works_at_once_and_no_longer_once_revoked() {
-    let house = House::open().await;
-    let made = house.send("POST", PATH, body(&["keys:manage"])).await;
+    let api = TestApi::open().await;
+    let made = api.send("POST", PATH, body(&["keys:manage"])).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let (id, key) = (made.text("keyId"), bearer(&made.text("key")));
     let headers = [("authorization", key.as_str())];
-    let used = house
+    let used = api
         .send_with("POST", PATH, &headers, body(&["keys:manage"]))
         .await;
     assert_eq!(used.status, 201, "{}", used.body);
 
     let path = format!("{PATH}/{id}");
-    assert_eq!(house.send("DELETE", &path, "").await.status, 204);
-    assert_eq!(house.send("DELETE", &path, "").await.status, 404);
+    assert_eq!(api.send("DELETE", &path, "").await.status, 204);
+    assert_eq!(api.send("DELETE", &path, "").await.status, 404);
     assert_eq!(
-        house.send("DELETE", "/api/v1/keys/none", "").await.status,
+        api.send("DELETE", "/api/v1/keys/none", "").await.status,
         404
     );
     loop {
-        let refused = house
+        let refused = api
             .send_with("POST", PATH, &headers, body(&["keys:manage"]))
             .await;
         if refused.status == 401 {
@@ -45,17 +45,17 @@ async fn a_key_works_at_once_and_no_longer_once_revoked() {
 
 #[tokio::test]
 async fn a_key_gives_only_what_it_has() {
-    let house = House::open().await;
-    let made = house
+    let api = TestApi::open().await;
+    let made = api
         .send("POST", PATH, body(&["keys:manage", "records:write"]))
         .await;
     let key = bearer(&made.text("key"));
     let headers = [("authorization", key.as_str())];
-    let given = house
+    let given = api
         .send_with("POST", PATH, &headers, body(&["records:write"]))
         .await;
     assert_eq!(given.status, 201, "{}", given.body);
-    let refused = house
+    let refused = api
         .send_with("POST", PATH, &headers, body(&["events:read"]))
         .await;
     assert_eq!(refused.status, 403);
@@ -64,7 +64,7 @@ async fn a_key_gives_only_what_it_has() {
 
 #[tokio::test]
 async fn wrong_requests_are_400_naming_the_field() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for (body, field) in [
         (json!({"scopes": ["admin"]}), "name"),
         (json!({"name": "", "scopes": ["admin"]}), "name"),
@@ -81,7 +81,7 @@ async fn wrong_requests_are_400_naming_the_field() {
         ),
         (json!({"name": "n", "scopes": ["admin"], "x": 1}), "x"),
     ] {
-        let answer = house.send("POST", PATH, body.to_string()).await;
+        let answer = api.send("POST", PATH, body.to_string()).await;
         assert_eq!(answer.status, 400, "{body}");
         assert!(answer.error().starts_with(field), "{}", answer.body);
     }
@@ -89,21 +89,21 @@ async fn wrong_requests_are_400_naming_the_field() {
 
 #[tokio::test]
 async fn a_repeat_gets_the_same_key_and_makes_none() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let headers = [("idempotency-key", "k")];
-    let first = house
+    let first = api
         .send_with("POST", PATH, &headers, body(&["admin"]))
         .await;
-    let again = house
+    let again = api
         .send_with("POST", PATH, &headers, body(&["admin"]))
         .await;
     assert_eq!((again.status, &again.body), (201, &first.body));
     assert_eq!(again.position(), first.position());
-    let other = house
+    let other = api
         .send_with("POST", PATH, &headers, body(&["keys:manage"]))
         .await;
     assert_eq!(other.status, 409, "{}", other.body);
-    let events = house.events(AggregateType::Key, &first.text("keyId")).await;
+    let events = api.events(AggregateType::Key, &first.text("keyId")).await;
     let [only] = events.as_slice() else {
         panic!("{events:?}");
     };

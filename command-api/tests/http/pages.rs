@@ -9,20 +9,20 @@ use schemas::{AccountId, AggregateType, Event, OrgId, StreamId, TokenId};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::support::{Answer, House};
+use crate::support::{Answer, TestApi};
 
 const HOST: &str = "waypost.example";
 const PEOPLE: &str = "/dashboard/people";
 
 /// An owner with a session.
 struct Owner<'h> {
-    house: &'h House,
+    api: &'h TestApi,
     cookie: String,
 }
 
-async fn owner_of(house: &House, org: &OrgId) -> AccountId {
+async fn owner_of(api: &TestApi, org: &OrgId) -> AccountId {
     let stream = StreamId::new(org, AggregateType::Organization, org.as_str());
-    let events = house.commands.log().load(&stream).await.unwrap();
+    let events = api.commands.log().load(&stream).await.unwrap();
     let owner = events.iter().find_map(|recorded| match &recorded.event {
         Event::OrganizationMemberAdded(added) => Some(added.account_id),
         _ => None,
@@ -36,19 +36,19 @@ fn new_email() -> String {
 
 impl<'h> Owner<'h> {
     /// Founds an organization and signs in as its owner.
-    async fn sign_in(house: &'h House) -> Self {
+    async fn sign_in(api: &'h TestApi) -> Self {
         let (origin, people) = (Origin::operator(), PeopleSettings::default());
         let email = Email::parse(&new_email()).unwrap();
-        let founded = organizations::create(&house.commands, &origin, "Org", Some(&email), &people);
+        let founded = organizations::create(&api.commands, &origin, "Org", Some(&email), &people);
         let org = founded.await.unwrap().answer.org_id;
-        let account = owner_of(house, &org).await;
-        while house.access.organizations_of(account).is_empty() {
+        let account = owner_of(api, &org).await;
+        while api.access.organizations_of(account).is_empty() {
             tokio::task::yield_now().await;
         }
         let id = TokenId::from(Uuid::new_v4());
-        let token = house.access.make_token(account, &id, 0).access_token;
+        let token = api.access.make_token(account, &id, 0).access_token;
         Self {
-            house,
+            api,
             cookie: format!("{SESSION_COOKIE}={token}"),
         }
     }
@@ -60,7 +60,7 @@ impl<'h> Owner<'h> {
             .header("origin", format!("http://{HOST}"))
             .header("cookie", &self.cookie)
             .header("content-type", "application/json");
-        self.house.ask(request.body(body.into()).unwrap()).await
+        self.api.ask(request.body(body.into()).unwrap()).await
     }
 
     async fn invites(&self) -> Answer {
@@ -71,12 +71,12 @@ impl<'h> Owner<'h> {
 
 #[tokio::test]
 async fn commands_of_the_pages_count_against_the_sessions_limit() {
-    let house = House::with_limits(LimitSettings {
+    let api = TestApi::with_limits(LimitSettings {
         staff_requests: 3,
         ..LimitSettings::default()
     })
     .await;
-    let owner = Owner::sign_in(&house).await;
+    let owner = Owner::sign_in(&api).await;
     let invited = owner.invites().await;
     assert_eq!(invited.status, 201, "{}", invited.body);
     let policy = invited.header("ratelimit-policy");
@@ -111,12 +111,12 @@ async fn commands_of_the_pages_count_against_the_sessions_limit() {
 
 #[tokio::test]
 async fn no_limit_keeps_an_owner_from_answering_a_call_for_help_or_signing_out() {
-    let house = House::with_limits(LimitSettings {
+    let api = TestApi::with_limits(LimitSettings {
         staff_requests: 1,
         ..LimitSettings::default()
     })
     .await;
-    let owner = Owner::sign_in(&house).await;
+    let owner = Owner::sign_in(&api).await;
     assert_eq!(owner.invites().await.status, 201);
     assert_eq!(owner.invites().await.status, 429);
     for reply in ["acknowledge", "resolve"] {

@@ -3,13 +3,13 @@ use futures::stream;
 use schemas::AggregateType;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, House};
+use crate::support::{Answer, TestApi};
 
 const PATH: &str = "/api/v1/records/contacts";
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 
-async fn send(house: &House, body: impl Into<Body>) -> Answer {
-    house.send_with("POST", PATH, &[NDJSON], body).await
+async fn send(api: &TestApi, body: impl Into<Body>) -> Answer {
+    api.send_with("POST", PATH, &[NDJSON], body).await
 }
 
 fn statuses(answer: &Answer) -> Vec<Value> {
@@ -22,7 +22,7 @@ fn statuses(answer: &Answer) -> Vec<Value> {
 
 #[tokio::test]
 async fn every_line_has_its_answer() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let body = concat!(
         "{\"id\": \"a\", \"firstName\": \"Ada\"}\n",
         "\n",
@@ -33,7 +33,7 @@ async fn every_line_has_its_answer() {
         "[1]\n",
         "{\"id\": \"c\", \"firstName\": \"Cleo\"}",
     );
-    let answer = send(&house, body).await;
+    let answer = send(&api, body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.headers["content-type"], "application/x-ndjson");
     let lines = answer.lines();
@@ -53,23 +53,23 @@ async fn every_line_has_its_answer() {
     assert_eq!(lines[6], json!({"line": 8, "id": "c", "status": "created"}));
     assert_eq!(lines.len(), 7);
 
-    let position = house
+    let position = api
         .commands
         .log()
         .parse_position(answer.position().unwrap())
         .unwrap();
-    let a = house.events(AggregateType::Contact, "a").await;
-    let c = house.events(AggregateType::Contact, "c").await;
+    let a = api.events(AggregateType::Contact, "a").await;
+    let c = api.events(AggregateType::Contact, "c").await;
     assert_eq!((a.len(), c.len()), (2, 1));
     assert_eq!(position.sequence(), a[1].sequence.max(c[0].sequence));
 }
 
 #[tokio::test]
 async fn thousands_of_lines_are_answered_in_order_and_repeatable() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let line = |nth: usize| format!("{{\"id\": \"c{nth}\", \"firstName\": \"N{nth}\"}}\n");
     let body: String = (0..2_500).map(line).collect();
-    let answer = send(&house, body.clone()).await;
+    let answer = send(&api, body.clone()).await;
     let numbers: Vec<_> = answer
         .lines()
         .iter()
@@ -82,13 +82,13 @@ async fn thousands_of_lines_are_answered_in_order_and_repeatable() {
         answer.body
     );
     assert!(answer.position().is_some());
-    let again = send(&house, body).await;
+    let again = send(&api, body).await;
     assert!(statuses(&again).iter().all(|status| status == "unchanged"));
 }
 
 #[tokio::test]
 async fn answers_come_before_the_request_has_ended() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let (lines, pieces) = tokio::sync::mpsc::channel::<Result<String, std::io::Error>>(1);
     let body = Body::from_stream(stream::unfold(pieces, async |mut pieces| {
         Some((pieces.recv().await?, pieces))
@@ -97,7 +97,7 @@ async fn answers_come_before_the_request_has_ended() {
         .send(Ok("{\"id\": \"a\", \"firstName\": \"A\"}\n".to_owned()))
         .await
         .unwrap();
-    let asking = house.open_stream(PATH, &[NDJSON], body);
+    let asking = api.open_stream(PATH, &[NDJSON], body);
     let mut answer = asking.await;
     assert_eq!(answer.next().await.unwrap()["id"], "a");
     lines
@@ -111,13 +111,13 @@ async fn answers_come_before_the_request_has_ended() {
 
 #[tokio::test]
 async fn writers_that_meet_on_one_record_all_get_an_answer() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let line = |who, nth| format!("{{\"id\": \"c{nth}\", \"firstName\": \"W{who}\"}}\n");
     let body = |who: usize| {
         let lines: Vec<String> = (0..20).map(|nth| line(who, nth)).collect();
         lines.concat()
     };
-    let sent = (0..4).map(|who| send(&house, body(who)));
+    let sent = (0..4).map(|who| send(&api, body(who)));
     for answer in futures::future::join_all(sent).await {
         assert_eq!(answer.lines().len(), 20);
         assert!(

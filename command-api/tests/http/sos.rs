@@ -3,24 +3,24 @@
 use schemas::{AccountId, TokenId};
 use uuid::Uuid;
 
-use crate::support::{Answer, House};
+use crate::support::{Answer, TestApi};
 
 /// Requests of a free account in an hour.
 const REQUESTS: usize = 100;
 
 /// A person with an access token.
 struct Person<'h> {
-    house: &'h House,
+    api: &'h TestApi,
     authorization: String,
 }
 
 impl<'h> Person<'h> {
-    fn of(house: &'h House) -> Self {
+    fn of(api: &'h TestApi) -> Self {
         let account = AccountId(Uuid::new_v4().as_u64_pair().0 >> 11);
         let id = TokenId::from(Uuid::new_v4());
-        let token = house.access.make_token(account, &id, 0).access_token;
+        let token = api.access.make_token(account, &id, 0).access_token;
         Self {
-            house,
+            api,
             authorization: format!("Bearer {token}"),
         }
     }
@@ -28,7 +28,7 @@ impl<'h> Person<'h> {
     async fn send(&self, method: &str, path: &str, key: Option<&str>) -> Answer {
         let mut headers = vec![("authorization", self.authorization.as_str())];
         headers.extend(key.map(|key| ("idempotency-key", key)));
-        self.house.send_with(method, path, &headers, "").await
+        self.api.send_with(method, path, &headers, "").await
     }
 
     /// Calls for help. Returns the path that ends the call.
@@ -41,8 +41,8 @@ impl<'h> Person<'h> {
 
 #[tokio::test]
 async fn answering_a_call_for_help_has_no_limit_and_counts_as_nothing() {
-    let house = House::open().await;
-    let ada = Person::of(&house);
+    let api = TestApi::open().await;
+    let ada = Person::of(&api);
     let resolve = ada.calls().await;
     for _ in 0..=REQUESTS {
         let resolved = ada.send("POST", &resolve, None).await;
@@ -60,8 +60,8 @@ async fn answering_a_call_for_help_has_no_limit_and_counts_as_nothing() {
 
 #[tokio::test]
 async fn an_answer_that_was_given_before_writes_nothing_whatever_its_key() {
-    let house = House::open().await;
-    let ada = Person::of(&house);
+    let api = TestApi::open().await;
+    let ada = Person::of(&api);
     let resolve = ada.calls().await;
     let first = ada.send("POST", &resolve, None).await;
     assert_eq!(first.status, 200, "{}", first.body);
@@ -74,8 +74,8 @@ async fn an_answer_that_was_given_before_writes_nothing_whatever_its_key() {
 
 #[tokio::test]
 async fn a_repeat_of_an_answer_is_answered_as_the_first_time() {
-    let house = House::open().await;
-    let ada = Person::of(&house);
+    let api = TestApi::open().await;
+    let ada = Person::of(&api);
     let resolve = ada.calls().await;
     let first = ada.send("POST", &resolve, Some("k")).await;
     assert_eq!(first.status, 200, "{}", first.body);

@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 const PREFIX: &str = "commandtests";
 const DATABASE: &str = "command_api_tests";
 
-pub(crate) struct House {
+pub(crate) struct TestApi {
     router: Router,
     pub(crate) access: Access,
     pub(crate) commands: Commands,
@@ -118,7 +118,7 @@ async fn connect_database() -> PgPool {
     pool
 }
 
-impl House {
+impl TestApi {
     pub(crate) async fn open() -> Self {
         Self::with_receipts_lasting(Duration::from_hours(24)).await
     }
@@ -163,7 +163,7 @@ impl House {
             open_targets: domain::target::Ranges::default(),
         });
         let org = OrgId::from(uuid::Uuid::new_v4());
-        let mut house = Self {
+        let mut api = Self {
             router: service::edge(router),
             access,
             commands,
@@ -171,11 +171,11 @@ impl House {
             key: String::new(),
             _until: shutdown.drop_guard(),
         };
-        house.key = house.key_with(&["admin"]).await;
-        while house.access.identify(&house.key).is_err() {
+        api.key = api.key_with(&["admin"]).await;
+        while api.access.identify(&api.key).is_err() {
             tokio::task::yield_now().await;
         }
-        house
+        api
     }
 
     /// Creates a key with these scopes, as the operator does.
@@ -202,7 +202,7 @@ impl House {
         }
     }
 
-    /// Sends a request with the house's own key and a JSON body.
+    /// Sends a request with the API's own key and a JSON body.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         self.send_with(method, path, &[], body).await
     }

@@ -11,24 +11,24 @@ use schemas::AggregateType;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::support::{Answer, House};
+use crate::support::{Answer, TestApi};
 
 const PATH: &str = "/api/v1/records/contacts";
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 const CSV: (&str, &str) = ("content-type", "text/csv");
 
-async fn send(house: &House, key: &str, body: impl Into<Body>) -> Answer {
+async fn send(api: &TestApi, key: &str, body: impl Into<Body>) -> Answer {
     let headers = [NDJSON, ("idempotency-key", key)];
-    house.send_with("POST", PATH, &headers, body).await
+    api.send_with("POST", PATH, &headers, body).await
 }
 
-async fn send_without_key(house: &House, body: impl Into<Body>) -> Answer {
-    house.send_with("POST", PATH, &[NDJSON], body).await
+async fn send_without_key(api: &TestApi, body: impl Into<Body>) -> Answer {
+    api.send_with("POST", PATH, &[NDJSON], body).await
 }
 
-async fn put(house: &House, id: &str, name: &str) {
+async fn put(api: &TestApi, id: &str, name: &str) {
     let body = format!("{{\"firstName\": \"{name}\"}}");
-    let answer = house.send("PUT", &format!("{PATH}/{id}"), body).await;
+    let answer = api.send("PUT", &format!("{PATH}/{id}"), body).await;
     assert!(matches!(answer.status, 200 | 201), "{}", answer.body);
 }
 
@@ -54,28 +54,28 @@ fn assert_other_request(answer: &Answer) {
 }
 
 /// How many events a contact has.
-async fn versions(house: &House, id: &str) -> usize {
-    house.events(AggregateType::Contact, id).await.len()
+async fn versions(api: &TestApi, id: &str) -> usize {
+    api.events(AggregateType::Contact, id).await.len()
 }
 
 #[tokio::test]
 async fn a_repeat_with_a_key_gets_the_first_answers() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let body = format!("{{\"firstName\": \"A\"}}\n{}", line("b", "B"));
-    let first = send(&house, "n", body.clone()).await;
+    let first = send(&api, "n", body.clone()).await;
     assert_eq!(statuses(&first), ["created", "created"]);
     // Somebody else changes one in between; the repeat must not undo that.
-    put(&house, "b", "Changed").await;
-    let again = send(&house, "n", body).await;
+    put(&api, "b", "Changed").await;
+    let again = send(&api, "n", body).await;
     assert_eq!(again.body, first.body);
-    assert_eq!(versions(&house, "b").await, 2);
+    assert_eq!(versions(&api, "b").await, 2);
 }
 
 #[tokio::test]
 async fn another_body_under_a_used_key_is_refused_before_any_of_it_is_written() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let first = line("a", "A") + &line("b", "B");
-    assert_eq!(statuses(&send(&house, "k", first).await).len(), 2);
+    assert_eq!(statuses(&send(&api, "k", first).await).len(), 2);
     let new = "{\"firstName\": \"New\"}\n".to_owned();
     for other in [
         line("a", "A"),
@@ -84,34 +84,34 @@ async fn another_body_under_a_used_key_is_refused_before_any_of_it_is_written() 
         line("a", "A") + &line("b", "B") + &line("c", "C"),
         String::new(),
     ] {
-        assert_other_request(&send(&house, "k", other).await);
+        assert_other_request(&send(&api, "k", other).await);
     }
     // Neither may it be one record, nor may lines have the key of one record.
     let record = [("idempotency-key", "k")];
-    let record = house.send_with("POST", PATH, &record, line("c", "C")).await;
+    let record = api.send_with("POST", PATH, &record, line("c", "C")).await;
     assert_other_request(&record);
     let record = [("idempotency-key", "of a record")];
-    let record = house.send_with("POST", PATH, &record, line("d", "D")).await;
+    let record = api.send_with("POST", PATH, &record, line("d", "D")).await;
     assert_eq!(record.status, 201, "{}", record.body);
-    assert_other_request(&send(&house, "of a record", line("d", "D")).await);
+    assert_other_request(&send(&api, "of a record", line("d", "D")).await);
     for (id, expected) in [("a", 1), ("b", 1), ("c", 0), ("d", 1)] {
-        assert_eq!(versions(&house, id).await, expected, "{id}");
+        assert_eq!(versions(&api, id).await, expected, "{id}");
     }
 }
 
 #[tokio::test]
 async fn a_repeat_is_recognized_however_it_was_cut_or_packed() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let body = (0..500).map(|nth| line(&format!("c{nth}"), "N"));
     let body: String = body.collect();
-    let first = send(&house, "k", body.clone()).await;
+    let first = send(&api, "k", body.clone()).await;
     assert!(statuses(&first).iter().all(|status| status == "created"));
     for size in [11, 1_000, 20_000] {
         let pieces = body.as_bytes().chunks(size);
         let pieces: Vec<_> = pieces
             .map(|piece| Ok::<_, io::Error>(piece.to_vec()))
             .collect();
-        let again = send(&house, "k", Body::from_stream(stream::iter(pieces))).await;
+        let again = send(&api, "k", Body::from_stream(stream::iter(pieces))).await;
         assert_eq!(
             (again.status, &again.body),
             (200, &first.body),
@@ -122,38 +122,38 @@ async fn a_repeat_is_recognized_however_it_was_cut_or_packed() {
         let packed = zstd::encode_all(body.as_bytes(), level).unwrap();
         let coding = ("content-encoding", "zstd");
         let headers = [NDJSON, coding, ("idempotency-key", "k")];
-        let again = house.send_with("POST", PATH, &headers, packed).await;
+        let again = api.send_with("POST", PATH, &headers, packed).await;
         assert_eq!((again.status, &again.body), (200, &first.body), "{level}");
     }
 }
 
 #[tokio::test]
 async fn of_different_bodies_at_once_one_is_taken() {
-    let house = &House::open().await;
-    let sent = ["A", "B", "C", "D"].map(|name| send(house, "k", line("a", name)));
+    let api = &TestApi::open().await;
+    let sent = ["A", "B", "C", "D"].map(|name| send(api, "k", line("a", name)));
     let answers = join_all(sent).await;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 200);
     assert_eq!((taken.len(), refused.len()), (1, 3));
     for answer in refused {
         assert_other_request(answer);
     }
-    assert_eq!(versions(house, "a").await, 1);
+    assert_eq!(versions(api, "a").await, 1);
 }
 
 #[tokio::test]
 async fn the_same_body_at_once_is_written_once() {
-    let house = &House::open().await;
-    let sent = (0..5).map(|_| send(house, "k", line("a", "A")));
+    let api = &TestApi::open().await;
+    let sent = (0..5).map(|_| send(api, "k", line("a", "A")));
     for answer in join_all(sent).await {
         assert_eq!(statuses(&answer), ["created"]);
     }
-    assert_eq!(versions(house, "a").await, 1);
+    assert_eq!(versions(api, "a").await, 1);
 }
 
 #[tokio::test]
 async fn another_body_is_refused_even_if_it_pauses() {
-    let house = House::open().await;
-    let first = send(&house, "k", line("a", "A")).await;
+    let api = TestApi::open().await;
+    let first = send(&api, "k", line("a", "A")).await;
     assert_eq!(statuses(&first), ["created"]);
     // It ends once the server has waited in vain and waits again.
     let (other, mut polls) = (line("a", "B"), 0);
@@ -169,48 +169,48 @@ async fn another_body_is_refused_even_if_it_pauses() {
             _ => Poll::Ready(None),
         }
     });
-    let answer = send(&house, "k", Body::from_stream(body)).await;
+    let answer = send(&api, "k", Body::from_stream(body)).await;
     assert_other_request(&answer);
-    assert_eq!(versions(&house, "a").await, 1);
+    assert_eq!(versions(&api, "a").await, 1);
 }
 
 #[tokio::test]
 async fn a_client_that_waits_for_answers_gets_them_under_a_key_too() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let (lines, pieces) = mpsc::channel::<Result<String, io::Error>>(1);
     let body = Body::from_stream(stream::unfold(pieces, async |mut pieces| {
         Some((pieces.recv().await?, pieces))
     }));
     lines.send(Ok(line("a", "A"))).await.unwrap();
     let headers = [NDJSON, ("idempotency-key", "k")];
-    let mut answer = house.open_stream(PATH, &headers, body).await;
+    let mut answer = api.open_stream(PATH, &headers, body).await;
     assert_eq!(answer.next().await.unwrap()["id"], "a");
     lines.send(Ok(line("b", "B"))).await.unwrap();
     assert_eq!(answer.next().await.unwrap()["id"], "b");
     drop(lines);
     assert_eq!(answer.next().await, None);
-    put(&house, "a", "Changed").await;
-    let again = send(&house, "k", line("a", "A") + &line("b", "B")).await;
+    put(&api, "a", "Changed").await;
+    let again = send(&api, "k", line("a", "A") + &line("b", "B")).await;
     assert_eq!(statuses(&again), ["created", "created"]);
-    assert_eq!(versions(&house, "a").await, 2);
-    assert_other_request(&send(&house, "k", line("a", "A")).await);
+    assert_eq!(versions(&api, "a").await, 2);
+    assert_other_request(&send(&api, "k", line("a", "A")).await);
 }
 
 #[tokio::test]
 async fn an_upload_that_broke_off_may_be_sent_again_whole() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let pieces = [Ok(line("a", "A")), Err(io::Error::other("cut off"))];
-    let broken = send(&house, "k", Body::from_stream(stream::iter(pieces))).await;
+    let broken = send(&api, "k", Body::from_stream(stream::iter(pieces))).await;
     assert_eq!(broken.status, 400, "{}", broken.body);
-    let whole = send(&house, "k", line("a", "A") + &line("b", "B")).await;
+    let whole = send(&api, "k", line("a", "A") + &line("b", "B")).await;
     assert_eq!(statuses(&whole), ["created", "created"]);
 }
 
 #[tokio::test]
 async fn a_refused_header_row_leaves_its_key_unused() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let headers = [CSV, ("idempotency-key", "k")];
-    let send = async |rows: &'static str| house.send_with("POST", PATH, &headers, rows).await;
+    let send = async |rows: &'static str| api.send_with("POST", PATH, &headers, rows).await;
     assert_eq!(send("shoeSize\n42\n").await.status, 400);
     let first = send("firstName\nAda\nBea\n").await;
     assert_eq!(statuses(&first), ["created", "created"]);
@@ -221,46 +221,46 @@ async fn a_refused_header_row_leaves_its_key_unused() {
 
 #[tokio::test]
 async fn the_key_of_an_old_upload_may_be_used_again() {
-    let house = House::with_receipts_lasting(Duration::ZERO).await;
-    put(&house, "b", "B").await;
-    let first = send(&house, "k", line("a", "A") + &line("b", "B")).await;
+    let api = TestApi::with_receipts_lasting(Duration::ZERO).await;
+    put(&api, "b", "B").await;
+    let first = send(&api, "k", line("a", "A") + &line("b", "B")).await;
     assert_eq!(statuses(&first), ["created", "unchanged"]);
-    let other = send(&house, "k", line("a", "C") + &line("b", "D")).await;
+    let other = send(&api, "k", line("a", "C") + &line("b", "D")).await;
     assert_eq!(statuses(&other), ["updated", "updated"]);
-    let again = send(&house, "k", line("a", "C") + &line("b", "D")).await;
+    let again = send(&api, "k", line("a", "C") + &line("b", "D")).await;
     assert_eq!(statuses(&again), ["unchanged", "unchanged"]);
 }
 
 #[tokio::test]
 async fn a_line_that_changed_nothing_changes_nothing_later_either() {
-    let house = House::open().await;
-    put(&house, "a", "One").await;
-    let first = send(&house, "k", line("a", "One")).await;
+    let api = TestApi::open().await;
+    put(&api, "a", "One").await;
+    let first = send(&api, "k", line("a", "One")).await;
     assert_eq!(statuses(&first), ["unchanged"]);
-    put(&house, "a", "Two").await;
+    put(&api, "a", "Two").await;
     // It reaches the server late.
-    let again = send(&house, "k", line("a", "One")).await;
+    let again = send(&api, "k", line("a", "One")).await;
     assert_eq!(again.body, first.body);
-    assert_eq!(versions(&house, "a").await, 2);
+    assert_eq!(versions(&api, "a").await, 2);
 }
 
 #[tokio::test]
 async fn a_repeat_does_not_write_an_earlier_line_over_a_later_one() {
-    let house = House::open().await;
-    put(&house, "a", "One").await;
+    let api = TestApi::open().await;
+    put(&api, "a", "One").await;
     let lines = ["One", "Two", "Two", "One"].map(|name| line("a", name));
-    let first = send(&house, "k", lines.concat()).await;
+    let first = send(&api, "k", lines.concat()).await;
     let expected = ["unchanged", "updated", "unchanged", "updated"];
     assert_eq!(statuses(&first), expected);
-    put(&house, "a", "Three").await;
-    let again = send(&house, "k", lines.concat()).await;
+    put(&api, "a", "Three").await;
+    let again = send(&api, "k", lines.concat()).await;
     assert_eq!(again.body, first.body);
-    assert_eq!(versions(&house, "a").await, 4);
+    assert_eq!(versions(&api, "a").await, 4);
 }
 
 #[tokio::test]
 async fn thousands_of_lines_that_changed_nothing_are_answered_again() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let body = |name: &str| -> String {
         let lines = (0..2_500).map(|nth| line(&format!("c{nth}"), name));
         lines.collect()
@@ -270,22 +270,22 @@ async fn thousands_of_lines_that_changed_nothing_are_answered_again() {
         assert_eq!(statuses.len(), 2_500);
         assert!(statuses.iter().all(|one| one == status), "{}", answer.body);
     };
-    all(&send_without_key(&house, body("One")).await, "created");
-    all(&send(&house, "k", body("One")).await, "unchanged");
-    all(&send_without_key(&house, body("Two")).await, "updated");
-    all(&send(&house, "k", body("One")).await, "unchanged");
-    all(&send_without_key(&house, body("Two")).await, "unchanged");
+    all(&send_without_key(&api, body("One")).await, "created");
+    all(&send(&api, "k", body("One")).await, "unchanged");
+    all(&send_without_key(&api, body("Two")).await, "updated");
+    all(&send(&api, "k", body("One")).await, "unchanged");
+    all(&send_without_key(&api, body("Two")).await, "unchanged");
 }
 
 #[tokio::test]
 async fn a_repeat_is_recognized_behind_thousands_of_later_versions() {
-    let house = House::open().await;
-    let first = send(&house, "k", line("a", "First")).await;
+    let api = TestApi::open().await;
+    let first = send(&api, "k", line("a", "First")).await;
     assert_eq!(statuses(&first), ["created"]);
     let versions_of_others = (0..2_500).map(|nth| line("a", &format!("N{nth}")));
-    let others = send_without_key(&house, versions_of_others.collect::<String>()).await;
+    let others = send_without_key(&api, versions_of_others.collect::<String>()).await;
     assert!(statuses(&others).iter().all(|status| status == "updated"));
-    let again = send(&house, "k", line("a", "First")).await;
+    let again = send(&api, "k", line("a", "First")).await;
     assert_eq!(again.body, first.body);
-    assert_eq!(versions(&house, "a").await, 2_501);
+    assert_eq!(versions(&api, "a").await, 2_501);
 }

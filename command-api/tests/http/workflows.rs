@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const PATH: &str = "/api/v1/workflows/w1";
 
@@ -10,9 +10,9 @@ fn definition(name: &str) -> String {
 
 #[tokio::test]
 async fn saving_counts_versions() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for (name, version) in [("A", 1), ("B", 2), ("B", 2), ("A", 3)] {
-        let answer = house.send("PUT", PATH, definition(name)).await;
+        let answer = api.send("PUT", PATH, definition(name)).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(
             answer.json(),
@@ -24,11 +24,11 @@ async fn saving_counts_versions() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named_by_its_place() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let body = json!({"name": "W", "status": "ACTIVE", "steps": [
         {"id": "a", "type": "TRIGGER", "next": ["b"]}, {"id": "b", "type": "HTTP", "url": "nowhere"}
     ]});
-    let answer = house.send("PUT", PATH, body.to_string()).await;
+    let answer = api.send("PUT", PATH, body.to_string()).await;
     assert_eq!(answer.status, 400);
     assert!(
         answer.error().starts_with("steps[1].url: "),
@@ -36,21 +36,17 @@ async fn what_is_wrong_is_named_by_its_place() {
         answer.body
     );
     for body in ["", "[]", "{", "null"] {
-        assert_eq!(house.send("PUT", PATH, body).await.status, 400, "{body}");
+        assert_eq!(api.send("PUT", PATH, body).await.status, 400, "{body}");
     }
-    assert_eq!(
-        house.send("PUT", PATH, "x".repeat(300_000)).await.status,
-        413
-    );
+    assert_eq!(api.send("PUT", PATH, "x".repeat(300_000)).await.status, 413);
     let plain = [("content-type", "text/plain")];
     assert_eq!(
-        house
-            .send_with("PUT", PATH, &plain, definition("A"))
+        api.send_with("PUT", PATH, &plain, definition("A"))
             .await
             .status,
         415
     );
-    let answer = house
+    let answer = api
         .send("PUT", "/api/v1/workflows/%0A", definition("A"))
         .await;
     assert_eq!(answer.status, 400, "{}", answer.body);
@@ -58,8 +54,8 @@ async fn what_is_wrong_is_named_by_its_place() {
 
 #[tokio::test]
 async fn an_id_may_be_any_text() {
-    let house = House::open().await;
-    let answer = house
+    let api = TestApi::open().await;
+    let answer = api
         .send("PUT", "/api/v1/workflows/a%2Fb%20%C3%A4", definition("A"))
         .await;
     assert_eq!(answer.text("workflowId"), "a/b ä");

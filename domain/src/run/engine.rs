@@ -7,7 +7,7 @@ use schemas::run::Way;
 use schemas::workflow::Action;
 use schemas::{StepId, workflow};
 
-use super::graph::{Graph, Standing};
+use super::graph::{Graph, StepStates};
 use super::{Run, State, StepState};
 
 /// The next action of a run.
@@ -87,8 +87,8 @@ pub fn next<'g>(run: &Run, graph: &'g Graph, now: DateTime<Utc>) -> Next<'g> {
         (_, Some(started_at)) => started_at,
     };
     let deadline = deadline(started_at, graph);
-    let standing = graph.standing(run);
-    if let Some(failed) = failed_step(run, graph, &standing) {
+    let states = graph.states(run);
+    if let Some(failed) = failed_step(run, graph, &states) {
         return Next::End(End::Failed(failed));
     }
     if deadline <= now {
@@ -96,7 +96,7 @@ pub fn next<'g>(run: &Run, graph: &'g Graph, now: DateTime<Utc>) -> Next<'g> {
         let reason = format!("the run did not end within its {seconds} seconds");
         return Next::End(End::Failed(reason));
     }
-    let work = work(run, graph, &standing, now, deadline);
+    let work = work(run, graph, &states, now, deadline);
     if !work.only_waits() || work.waiting.is_some() {
         return Next::Work(work);
     }
@@ -115,9 +115,9 @@ fn deadline(started_at: DateTime<Utc>, graph: &Graph) -> DateTime<Utc> {
         .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-fn failed_step(run: &Run, graph: &Graph, standing: &Standing) -> Option<String> {
-    let mut places = standing.places();
-    let place = places.find(|place| standing.of(*place) == Some(StepState::Failed))?;
+fn failed_step(run: &Run, graph: &Graph, states: &StepStates) -> Option<String> {
+    let mut places = states.places();
+    let place = places.find(|place| states.of(*place) == Some(StepState::Failed))?;
     let id = &graph.step(place).id;
     let error = run.steps.get(id).and_then(|step| step.error.as_deref());
     Some(format!("step {id}: {}", error.unwrap_or("failed")))
@@ -126,7 +126,7 @@ fn failed_step(run: &Run, graph: &Graph, standing: &Standing) -> Option<String> 
 fn work<'g>(
     run: &Run,
     graph: &'g Graph,
-    standing: &Standing,
+    states: &StepStates,
     now: DateTime<Utc>,
     deadline: DateTime<Utc>,
 ) -> Work<'g> {
@@ -144,8 +144,8 @@ fn work<'g>(
         deadline,
     };
     let mut first: Option<(usize, DateTime<Utc>)> = None;
-    for place in standing.places() {
-        let until = match standing.of(place) {
+    for place in states.places() {
+        let until = match states.of(place) {
             Some(StepState::Running(since)) => match end_of_wait(graph.step(place), since) {
                 None => {
                     work.open.push(attempt(place, 0));
@@ -172,7 +172,7 @@ fn work<'g>(
         step: graph.step(place).id.clone(),
         until,
     });
-    let ready = graph.ready(standing);
+    let ready = graph.ready(states);
     work.begin
         .extend(ready.into_iter().map(|place| attempt(place, 1)));
     work

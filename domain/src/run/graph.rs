@@ -12,7 +12,7 @@ pub struct Graph {
 }
 
 /// The state of each step of a graph within a run; `None` before it has begun.
-pub(super) struct Standing(Vec<Option<StepState>>);
+pub(super) struct StepStates(Vec<Option<StepState>>);
 
 impl Graph {
     /// Resolves the ways.
@@ -33,9 +33,9 @@ impl Graph {
         &self.definition.steps[place]
     }
 
-    pub(super) fn standing(&self, run: &Run) -> Standing {
+    pub(super) fn states(&self, run: &Run) -> StepStates {
         let steps = self.definition.steps.iter();
-        Standing(
+        StepStates(
             steps
                 .map(|step| run.steps.get(&step.id).map(|step| step.state))
                 .collect(),
@@ -43,19 +43,19 @@ impl Graph {
     }
 
     /// The steps that can begin now, in the definition's order.
-    pub(super) fn ready(&self, standing: &Standing) -> Vec<usize> {
-        let candidates: Vec<usize> = (0..standing.0.len())
-            .filter(|place| self.is_candidate(standing, *place))
+    pub(super) fn ready(&self, states: &StepStates) -> Vec<usize> {
+        let candidates: Vec<usize> = (0..states.0.len())
+            .filter(|place| self.is_candidate(states, *place))
             .collect();
         let ready: Vec<usize> = candidates
             .iter()
             .copied()
             .filter(|place| {
                 self.step(*place).join == Join::Any
-                    || self.all_have_come(standing, &candidates, *place)
+                    || self.all_have_come(states, &candidates, *place)
             })
             .collect();
-        if ready.is_empty() && !standing.any_open() {
+        if ready.is_empty() && !states.any_open() {
             // Steps wait for each other in a cycle: the first begins, so that the run ends.
             return candidates.into_iter().take(1).collect();
         }
@@ -63,24 +63,24 @@ impl Graph {
     }
 
     /// Whether a step has not begun and is the trigger or reached by a taken way.
-    fn is_candidate(&self, standing: &Standing, place: usize) -> bool {
+    fn is_candidate(&self, states: &StepStates, place: usize) -> bool {
         let reached = || {
             let mut ways = self.ways.inward(place).iter();
-            ways.any(|(way, from)| standing.0[*from] == Some(StepState::Succeeded(*way)))
+            ways.any(|(way, from)| states.0[*from] == Some(StepState::Succeeded(*way)))
         };
         let is_trigger = || matches!(self.step(place).action, Action::Trigger(_));
-        standing.0[place].is_none() && (is_trigger() || reached())
+        states.0[place].is_none() && (is_trigger() || reached())
     }
 
     /// Whether no predecessor that has not succeeded can still do so.
-    fn all_have_come(&self, standing: &Standing, candidates: &[usize], place: usize) -> bool {
-        let mut coming = vec![false; standing.0.len()];
-        let mut open: Vec<usize> = standing.open().collect();
+    fn all_have_come(&self, states: &StepStates, candidates: &[usize], place: usize) -> bool {
+        let mut coming = vec![false; states.0.len()];
+        let mut open: Vec<usize> = states.open().collect();
         open.extend(candidates.iter().filter(|other| **other != place));
         while let Some(next) = open.pop() {
             if !std::mem::replace(&mut coming[next], true) {
                 let onward = self.ways.onward(next).iter().map(|(_, to)| *to);
-                open.extend(onward.filter(|to| *to != place && standing.0[*to].is_none()));
+                open.extend(onward.filter(|to| *to != place && states.0[*to].is_none()));
             }
         }
         let mut before = self.ways.inward(place).iter();
@@ -88,7 +88,7 @@ impl Graph {
     }
 }
 
-impl Standing {
+impl StepStates {
     pub(super) fn of(&self, place: usize) -> Option<StepState> {
         self.0[place]
     }

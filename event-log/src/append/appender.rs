@@ -13,9 +13,9 @@ use super::sender::{Sender, Verdict, is_late};
 use super::wire::Prepared;
 use super::{AppendError, Commit};
 use crate::connection;
-use crate::pace::Pace;
 use crate::streams::LogStream;
 use crate::subject::Subjects;
+use crate::throttle::Throttle;
 
 /// Commits that may be queued for the group.
 const QUEUE: usize = 1_024;
@@ -33,10 +33,10 @@ impl Appender {
         client: Client,
         subjects: Subjects,
         stream: &LogStream,
-        pace: Pace,
+        throttle: Throttle,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let load = Load::new(pace);
+        let load = Load::new(throttle);
         let sender = Sender::new(client, stream, load.clone());
         tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
         Self {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::pace::{Asked, Pace};
 use crate::party::Party;
+use crate::throttle::{Resource, Throttle};
 
 /// With this many commits on their way, batches are cheaper than single publishes.
 const BATCH_WORTH: usize = 20;
@@ -22,7 +22,7 @@ const AT_THIS_TIME: Duration = Duration::from_secs(1);
 /// The commits on their way: what decides between single publishes and batches.
 #[derive(Clone)]
 pub(super) struct Load {
-    pace: Pace,
+    throttle: Throttle,
     counts: Arc<Mutex<Counts>>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct OnItsWay {
 }
 
 impl Load {
-    pub(super) fn new(pace: Pace) -> Self {
+    pub(super) fn new(throttle: Throttle) -> Self {
         Self {
-            pace,
+            throttle,
             counts: Arc::default(),
         }
     }
@@ -57,7 +57,7 @@ impl Load {
     pub(super) fn enter(&self, party: Party, single: bool, weight: u64) -> OnItsWay {
         let may_write = self.may_write(party);
         if !may_write {
-            Asked::Messages.tell_held();
+            Resource::Messages.count_held_back();
         }
         let mut counts = self.counts();
         let own = counts.by_party.entry(party).or_default();
@@ -90,23 +90,23 @@ impl Load {
 
     /// Whether a party is currently not held back.
     pub(super) fn may_write(&self, party: Party) -> bool {
-        self.pace.admits(Asked::Messages, party)
+        self.throttle.admits(Resource::Messages, party)
     }
 
     /// Counts messages that a party writes, large ones as several.
     pub(super) fn wrote(&self, party: Party, weight: u64) {
-        self.pace.count(Asked::Messages, party, weight);
+        self.throttle.count(Resource::Messages, party, weight);
     }
 
     /// How many commits of a party that is held back may wait, if each must be written within
     /// `time`.
     pub(super) fn room(&self, party: Party, time: Duration) -> usize {
-        usize::try_from(self.pace.messages_within(party, time)).unwrap_or(usize::MAX)
+        usize::try_from(self.throttle.messages_within(party, time)).unwrap_or(usize::MAX)
     }
 
     /// Learns how long the server took to answer.
     pub(super) fn answered(&self, after: Duration) {
-        self.pace.answered(after);
+        self.throttle.answered(after);
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -134,7 +134,7 @@ mod tests {
     use crate::LogSettings;
 
     fn load() -> Load {
-        Load::new(Pace::new(&LogSettings::at("")))
+        Load::new(Throttle::new(&LogSettings::at("")))
     }
 
     fn enter(load: &Load, party: u64) -> OnItsWay {

@@ -11,7 +11,7 @@ use super::resolve::{Fate, resolve};
 use super::wire::{Outcome, Prepared, Wire, read_answer};
 use crate::answer_times::AnswerTimes;
 use crate::connection;
-use crate::read::{Patience, StreamReader};
+use crate::read::{ReadTimeout, StreamReader};
 use crate::streams::LogStream;
 
 /// The pause before a commit that was not stored is sent again.
@@ -75,8 +75,8 @@ impl Sender {
             return Vec::new();
         }
         let asked = Instant::now();
-        let patience = Patience::of(self.times.patience_by(by));
-        let answer = patience.wait(&self.client, self.publish(members)).await;
+        let timeout = ReadTimeout::of(self.times.timeout_by(by));
+        let answer = timeout.wait(&self.client, self.publish(members)).await;
         self.load.answered(asked.elapsed());
         self.times.learn(asked.elapsed());
         let answer = answer.unwrap_or_else(|_| Outcome::Silence("no acknowledgement".to_owned()));
@@ -128,8 +128,8 @@ impl Sender {
             Some(Fate::Absent) | None => again(),
         };
         let asked = Instant::now();
-        let patience = self.times.patience_by(by);
-        let fates = resolve(&self.reader, members, asked + patience).await;
+        let timeout = self.times.timeout_by(by);
+        let fates = resolve(&self.reader, members, asked + timeout).await;
         self.times.learn(asked.elapsed());
         fates.into_iter().map(verdict).collect()
     }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::{AppendError, Commit, Write};
 use crate::envelope;
-use crate::pace::MESSAGE_BYTES;
 use crate::party::Party;
 use crate::subject::Subjects;
+use crate::throttle::MESSAGE_BYTES;
 
 /// Limits of a batch: the server's limit on messages, and the bytes that pass in one flush without
 /// delaying others.

@@ -12,7 +12,7 @@ use super::record::{Message, Record};
 use crate::append::{BATCH_BYTES, BATCH_MESSAGES, Outcome, Wire, read_answer};
 
 /// How long the server may take for a batch.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages erased, or keys written, concurrently.
 const SIDE_BY_SIDE: usize = 16;
 /// The subject of messages that only take up a sequence, to be erased at once.
@@ -85,7 +85,7 @@ impl Filler {
             return Ok(());
         }
         let (count, to) = (self.waiting.len(), self.next() - 1);
-        let answer = tokio::time::timeout(PATIENCE, self.send()).await;
+        let answer = tokio::time::timeout(TIMEOUT, self.send()).await;
         let answer = answer.unwrap_or_else(|_| Outcome::Silence("no answer in time".to_owned()));
         match answer {
             Outcome::Stored(last) if last == to => {}
@@ -168,7 +168,7 @@ pub(super) async fn put_key(
     let subject = Subject::from(format!("{prefix}{}", message.subject));
     let (headers, payload) = (message.header_map(), message.payload.clone());
     let answer = request(client, subject, headers, payload);
-    match tokio::time::timeout(PATIENCE, answer).await {
+    match tokio::time::timeout(TIMEOUT, answer).await {
         Ok(Outcome::Stored(_)) => Ok(()),
         Ok(other) => Err(refused(bucket, format!("{other:?}"))),
         Err(_) => Err(refused(bucket, "no answer in time".to_owned())),

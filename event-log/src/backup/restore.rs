@@ -22,7 +22,7 @@ use crate::{CheckpointBucket, Keyring, LogSettings, Position, connection, envelo
 
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
 /// How long the server may take to create or remove a stream.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The result of a restore.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl<'s> Destination<'s> {
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
         let mut context = jetstream::new(client.clone());
-        context.set_timeout(PATIENCE);
+        context.set_timeout(TIMEOUT);
         Ok(Self {
             client,
             context,

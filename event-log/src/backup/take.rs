@@ -22,7 +22,7 @@ use crate::{EventLog, ReadError};
 const PAGE: usize = 1_000;
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// How long the server may be unavailable, or one of its replicas may lag.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// A stream to read, and where to stop.
@@ -159,7 +159,7 @@ impl EventLog {
             counter.reached(plan.source, writer.last());
             match step {
                 Ok(()) => since = Instant::now(),
-                Err(error) if !passes(&error) || since.elapsed() > PATIENCE => return Err(error),
+                Err(error) if !passes(&error) || since.elapsed() > TIMEOUT => return Err(error),
                 Err(_) if writer.last() > before => {}
                 Err(_) => sleep(AGAIN).await,
             }
@@ -226,7 +226,7 @@ pub(super) async fn patiently<T>(
     let since = Instant::now();
     loop {
         match ask().await {
-            Err(error) if passes(&error) && since.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) if passes(&error) && since.elapsed() < TIMEOUT => sleep(AGAIN).await,
             answer => return answer,
         }
     }

@@ -22,7 +22,7 @@ const BYTES_AN_EVENT: usize = 100;
 /// A fold that has grown larger than this is no longer written.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Timeout for reading one, and for writing it, however large it is.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Delays writes, so that processes started together do not write at once.
 const APART_MILLIS: u128 = 2_000;
 
@@ -116,7 +116,7 @@ impl FoldCheckpoint {
     /// Reads the last checkpoint, with the sequence up to which it is the fold of the log; `None`
     /// if it cannot be used and everything must be folded again.
     pub async fn read<T: DeserializeOwned>(&self) -> Option<(u64, T)> {
-        let read = timeout(PATIENCE, self.stored()).await;
+        let read = timeout(TIMEOUT, self.stored()).await;
         let read = read.unwrap_or_else(|_| Err("no answer in time".to_owned()));
         read.unwrap_or_else(|error| {
             let fold = self.fold.key();
@@ -188,7 +188,7 @@ impl FoldCheckpoint {
         sleep(Duration::from_millis(apart.try_into().unwrap_or_default())).await;
         // Some of what is folded from here on may not be in it.
         self.state().events = 0;
-        let written = timeout(PATIENCE, self.put(fold)).await;
+        let written = timeout(TIMEOUT, self.put(fold)).await;
         let written = written.unwrap_or_else(|_| Err("no answer in time".to_owned()));
         if let Err(error) = written {
             tracing::warn!(

@@ -8,7 +8,7 @@ use async_nats::{Client, HeaderMap, Message, Request, StatusCode, Subject, Subsc
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use super::{Patience, Stored, silence};
+use super::{ReadTimeout, Stored, silence};
 use crate::{ReadError, connection};
 
 /// The status of the empty message that ends a batched get's answers.
@@ -63,15 +63,15 @@ pub(super) struct Copies {
     client: Client,
     /// The subject on which the servers take direct gets for the stream.
     direct: String,
-    pub(super) patience: Patience,
+    pub(super) timeout: ReadTimeout,
 }
 
 impl Copies {
-    pub(super) fn new(client: Client, stream: &str, patience: Patience) -> Self {
+    pub(super) fn new(client: Client, stream: &str, timeout: ReadTimeout) -> Self {
         Self {
             client,
             direct: format!("$JS.API.DIRECT.GET.{stream}"),
-            patience,
+            timeout,
         }
     }
 
@@ -81,7 +81,7 @@ impl Copies {
             .payload(query.to_string().into())
             .timeout(None);
         let answer = self.client.send_request(self.direct.clone(), request);
-        match self.patience.wait(&self.client, answer).await? {
+        match self.timeout.wait(&self.client, answer).await? {
             Ok(message) => read_message(message),
             Err(error) => Err(ReadError::Unavailable(error.to_string())),
         }
@@ -91,11 +91,11 @@ impl Copies {
     /// before it, so that a lost one is noticed.
     pub(super) async fn many(&self, query: &Value) -> Result<Found, ReadError> {
         self.check()?;
-        let patience = self.patience;
-        let mut answers = patience.wait(&self.client, self.ask(query)).await??;
+        let timeout = self.timeout;
+        let mut answers = timeout.wait(&self.client, self.ask(query)).await??;
         let mut found = Found::default();
         loop {
-            let answer = patience.wait(&self.client, answers.next()).await?;
+            let answer = timeout.wait(&self.client, answers.next()).await?;
             let message = answer.ok_or_else(silence)?;
             if found.is_ended_by(message)? {
                 return Ok(found);

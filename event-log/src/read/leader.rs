@@ -8,14 +8,14 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use chrono::{DateTime, Utc};
 
-use super::{Patience, Stored};
+use super::{ReadTimeout, Stored};
 use crate::{ReadError, connection};
 
 #[derive(Clone)]
 pub(super) struct Leader {
     client: Client,
     stream: Stream,
-    pub(super) patience: Patience,
+    pub(super) timeout: ReadTimeout,
 }
 
 /// A message with the time at which the leader stored it.
@@ -25,11 +25,11 @@ pub(super) struct Taken {
 }
 
 impl Leader {
-    pub(super) fn new(client: Client, stream: Stream, patience: Patience) -> Self {
+    pub(super) fn new(client: Client, stream: Stream, timeout: ReadTimeout) -> Self {
         Self {
             client,
             stream,
-            patience,
+            timeout,
         }
     }
 
@@ -77,7 +77,7 @@ impl Leader {
 
     async fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ReadError> {
         connection::check(&self.client).map_err(ReadError::Unavailable)?;
-        self.patience.wait(&self.client, answer).await
+        self.timeout.wait(&self.client, answer).await
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod copy;
 mod leader;
-mod patience;
+mod timeout;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use self::copy::Copies;
 use self::leader::Leader;
-pub(crate) use self::patience::Patience;
+pub(crate) use self::timeout::ReadTimeout;
 use crate::envelope::event_id;
 use crate::streams::LogStream;
 use crate::{EventLog, ReadError, envelope};
@@ -103,21 +103,21 @@ impl StreamReader {
     pub(crate) fn new(client: Client, stream: &LogStream) -> Self {
         Self {
             name: stream.name.clone(),
-            copies: Copies::new(client.clone(), &stream.name, stream.patience),
-            leader: Leader::new(client, stream.stream.clone(), stream.patience),
+            copies: Copies::new(client.clone(), &stream.name, stream.timeout),
+            leader: Leader::new(client, stream.stream.clone(), stream.timeout),
             replicated: stream.replicated,
         }
     }
 
     /// The same for a caller that waits as long as it takes.
     pub(crate) fn patient(self) -> Self {
-        self.with(Patience::LONG)
+        self.with(ReadTimeout::LONG)
     }
 
     /// The same with this timeout for an answer.
-    pub(crate) fn with(mut self, patience: Patience) -> Self {
-        self.copies.patience = patience;
-        self.leader.patience = patience;
+    pub(crate) fn with(mut self, timeout: ReadTimeout) -> Self {
+        self.copies.timeout = timeout;
+        self.leader.timeout = timeout;
         self
     }
 

@@ -166,8 +166,12 @@ impl Tail {
         let first = if may_wait && !self.stream.replicated {
             next.await
         } else {
-            let patience = if may_wait { self.way.patience } else { LAG };
-            match timeout_at(self.heard + patience, next).await {
+            let timeout = if may_wait {
+                self.way.silence_timeout
+            } else {
+                LAG
+            };
+            match timeout_at(self.heard + timeout, next).await {
                 Ok(first) => first,
                 Err(_) => return self.miss(may_wait).await,
             }

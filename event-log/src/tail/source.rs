@@ -151,7 +151,7 @@ async fn consume(
         ..pull::Config::default()
     };
     let mut context = way.context.clone();
-    context.set_timeout(way.times.patience());
+    context.set_timeout(way.times.timeout());
     let consumer: PullConsumer = context
         .create_consumer_on_stream(config, &stream.name)
         .await

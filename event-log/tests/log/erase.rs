@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// Far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn an_erased_aggregate_leaves_no_byte_and_no_hole() {
@@ -106,7 +106,7 @@ async fn waiting_for_the_end_does_not_include_what_was_erased_before_it() {
     assert!(early.is_err(), "what stands there is waited for");
     log.erase(&stream).await.unwrap();
     let done = log.until_taken(Log::Events, seen, end);
-    timeout(PATIENCE, done).await.unwrap();
+    timeout(TIMEOUT, done).await.unwrap();
 }
 
 #[tokio::test]
@@ -128,12 +128,12 @@ async fn a_reader_learns_that_what_waited_behind_was_erased() {
     log.erase(&stream).await.unwrap();
     let mut left = usize::MAX;
     while left > 0 {
-        let batch = timeout(PATIENCE, tail.next(AT_ONCE)).await.unwrap();
+        let batch = timeout(TIMEOUT, tail.next(AT_ONCE)).await.unwrap();
         left = batch.unwrap().items.len();
     }
     assert!(tail.caught_up() && tail.last_sequence() < 5 * AT_ONCE as u64);
     // And it continues.
     log.commit(fresh(1)).await.unwrap();
-    let batch = timeout(PATIENCE, tail.next(AT_ONCE)).await.unwrap();
+    let batch = timeout(TIMEOUT, tail.next(AT_ONCE)).await.unwrap();
     assert_eq!(batch.unwrap().items.len(), 1);
 }

@@ -11,10 +11,10 @@ use crate::support::{
     until_caught_up, write,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn next(tail: &mut Tail, max: usize) -> Batch {
-    timeout(PATIENCE, tail.next(max)).await.unwrap().unwrap()
+    timeout(TIMEOUT, tail.next(max)).await.unwrap().unwrap()
 }
 
 async fn append(log: &EventLog, kind: AggregateType, id: &str) -> EventId {
@@ -165,8 +165,8 @@ async fn a_wait_that_is_given_up_loses_nothing() {
     let (mut read, mut given_up) = (Vec::new(), 0_u64);
     while read.len() < 300 {
         // A pace independent of the writer's: waits end at any moment, often at once.
-        let patience = Duration::from_micros(given_up * 37 % 1_500);
-        match timeout(patience, tail.next(3)).await {
+        let max_wait = Duration::from_micros(given_up * 37 % 1_500);
+        match timeout(max_wait, tail.next(3)).await {
             Ok(batch) => read.extend(recorded(batch.unwrap().items)),
             Err(_) => given_up += 1,
         }
@@ -286,7 +286,7 @@ async fn a_dropped_tail_leaves_no_consumer_behind() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, gone).await.unwrap();
+    timeout(TIMEOUT, gone).await.unwrap();
 }
 
 async fn consumers(stream: &async_nats::jetstream::stream::Stream) -> Vec<String> {

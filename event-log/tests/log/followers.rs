@@ -15,14 +15,14 @@ use crate::support::{
     OwnServer, TestLog, event_of, everything, fresh, ids, ids_of, recorded, stream, write,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Follows until an event of the aggregate `last` has come, with a pause after each batch.
 fn follow(mut follower: Follower, pause: Duration) -> JoinHandle<Vec<EventId>> {
     tokio::spawn(async move {
         let mut read = Vec::new();
         loop {
-            let batch = timeout(PATIENCE, follower.next(64)).await;
+            let batch = timeout(TIMEOUT, follower.next(64)).await;
             let events = recorded(batch.unwrap().unwrap().items);
             let done = events.iter().any(|event| event.stream.id == "last");
             read.extend(ids_of(&events));
@@ -88,7 +88,7 @@ async fn who_falls_behind_what_is_kept_reads_on_from_the_log() {
     log.commit(fresh(3)).await.unwrap();
     for follower in [&mut quick, &mut slow] {
         while follower.last_sequence() < 3 {
-            timeout(PATIENCE, follower.next(9)).await.unwrap().unwrap();
+            timeout(TIMEOUT, follower.next(9)).await.unwrap().unwrap();
         }
     }
     let mut expected = Vec::new();
@@ -101,7 +101,7 @@ async fn who_falls_behind_what_is_kept_reads_on_from_the_log() {
     for follower in [&mut quick, &mut slow] {
         let mut read = Vec::new();
         while read.len() < expected.len() {
-            let batch = timeout(PATIENCE, follower.next(1)).await.unwrap().unwrap();
+            let batch = timeout(TIMEOUT, follower.next(1)).await.unwrap().unwrap();
             assert_eq!(batch.caught_up, read.len() + 1 == expected.len());
             read.extend(ids_of(&recorded(batch.items)));
         }
@@ -133,7 +133,7 @@ async fn the_server_sends_an_event_once_to_all_who_follow() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, until_one_asks).await.unwrap();
+    timeout(TIMEOUT, until_one_asks).await.unwrap();
     let key = stream(AggregateType::Key, "k");
     log.commit(write(&key, Expected::Empty, 1).into())
         .await
@@ -143,20 +143,20 @@ async fn the_server_sends_an_event_once_to_all_who_follow() {
     for follower in &mut following {
         let mut count = 0;
         while count < 3 {
-            let batch = timeout(PATIENCE, follower.next(9)).await.unwrap().unwrap();
+            let batch = timeout(TIMEOUT, follower.next(9)).await.unwrap().unwrap();
             count += batch.items.len();
         }
     }
     let mut read = Vec::new();
     while of_runs.last_sequence() < 3 {
-        let batch = timeout(PATIENCE, of_runs.next(9)).await.unwrap().unwrap();
+        let batch = timeout(TIMEOUT, of_runs.next(9)).await.unwrap().unwrap();
         read.extend(ids_of(&recorded(batch.items)));
     }
     assert_eq!(read, ids(&run));
     drop((following, of_runs));
     let mut again = log.follow(Log::Events, 3, &[]).await.unwrap();
     log.commit(fresh(1)).await.unwrap();
-    let batch = timeout(PATIENCE, again.next(9)).await.unwrap().unwrap();
+    let batch = timeout(TIMEOUT, again.next(9)).await.unwrap().unwrap();
     assert_eq!((batch.items.len(), batch.last_sequence), (1, 4));
 }
 
@@ -181,8 +181,8 @@ async fn a_wait_that_is_given_up_loses_nothing_of_what_is_shared() {
     while read.iter().any(|read| read.len() < 300) {
         for (follower, read) in followers.iter_mut().zip(&mut read) {
             // A pace independent of the writer's: waits end at any moment, often at once.
-            let patience = Duration::from_micros(waits * 37 % 1_500);
-            if let Ok(batch) = timeout(patience, follower.next(3)).await {
+            let max_wait = Duration::from_micros(waits * 37 % 1_500);
+            if let Ok(batch) = timeout(max_wait, follower.next(3)).await {
                 read.extend(ids_of(&recorded(batch.unwrap().items)));
             }
             waits += 1;

@@ -12,7 +12,7 @@ use crate::support::{OwnServer, event_of, fresh, keyring, raw, stream, stream_na
 
 /// Some 27 of these make one of the server's files.
 const LARGE: usize = 300_000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn stopped_with_events(count: usize) -> OwnServer {
     let mut own = OwnServer::start().await;
@@ -40,7 +40,7 @@ async fn restarted(own: &mut OwnServer) -> Tail {
 /// Reads to the first fault; returns how many events came before it.
 async fn until_fault(tail: &mut Tail) -> (u64, TailError) {
     loop {
-        let next = timeout(PATIENCE, tail.next(100)).await;
+        let next = timeout(TIMEOUT, tail.next(100)).await;
         if let Err(error) = next.unwrap() {
             return (tail.last_sequence(), error);
         }
@@ -70,7 +70,7 @@ async fn an_event_that_is_damaged_on_disk_is_a_hole() {
     let only = [AggregateType::Claim];
     let mut tail = log.follow(Log::Events, 0, &only).await.unwrap();
     let found = loop {
-        match timeout(PATIENCE, tail.next(100)).await.unwrap() {
+        match timeout(TIMEOUT, tail.next(100)).await.unwrap() {
             Ok(batch) => assert!(!batch.caught_up, "the hole was passed over"),
             Err(hole) => break hole,
         }
@@ -106,7 +106,7 @@ async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
         own.log.commit(commit.into()).await.unwrap();
     }
     while tail.last_sequence() < 6 {
-        timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+        timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
     }
     let raw = raw(own.settings.nats_url()).await;
     let raw = raw
@@ -116,7 +116,7 @@ async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
     raw.purge().sequence(before).await.unwrap();
     let mut again = own.log.tail(log, 0, &[]).await.unwrap();
     let told = loop {
-        match timeout(PATIENCE, again.next(100)).await.unwrap() {
+        match timeout(TIMEOUT, again.next(100)).await.unwrap() {
             Ok(batch) if batch.caught_up => break None,
             Ok(_) => {}
             Err(error) => break Some(error),
@@ -125,7 +125,7 @@ async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
     // A reader that has read them before misses nothing.
     let commit = write(&stream(kind, "last"), Expected::Empty, 1);
     own.log.commit(commit.into()).await.unwrap();
-    let last = timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+    let last = timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
     assert_eq!(last.last_sequence, 7);
     let opened = EventLog::connect(&own.settings, keyring()).await;
     (told, opened.is_ok())

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::support::{OwnServer, fresh_run, keyring, org, stream, write};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A log with three events of one run, and a process whose copy receives no more.
 struct Lagging {
@@ -116,7 +116,7 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     ];
     for tail in &mut tails {
         while tail.last_sequence() < 3 {
-            let batch = timeout(PATIENCE, tail.next(100)).await.unwrap();
+            let batch = timeout(TIMEOUT, tail.next(100)).await.unwrap();
             assert!(!batch.unwrap().caught_up);
         }
     }
@@ -135,7 +135,7 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     lagging.copy.catch_up();
     for tail in &mut tails {
         while !tail.caught_up() {
-            timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+            timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
         }
         assert_eq!(tail.last_sequence(), last);
     }
@@ -154,7 +154,7 @@ async fn a_copy_that_hears_of_nothing_more_is_left() {
     lagging.copy.answer_only(Answers::Reads);
     for mut tail in [behind, at_the_end] {
         while tail.last_sequence() < last {
-            timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+            timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
         }
     }
 }
@@ -170,9 +170,9 @@ async fn a_reader_waiting_for_an_event_erased_meanwhile_learns_that_none_is_left
     assert!(!tail.caught_up());
     let mut follower = lagging.log.follow(Log::Events, 3, &[]).await.unwrap();
     lagging.own.log.erase(&contact).await.unwrap();
-    let batch = timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+    let batch = timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
     assert!(batch.caught_up && batch.items.is_empty() && tail.caught_up());
-    let batch = timeout(PATIENCE, follower.next(100)).await.unwrap();
+    let batch = timeout(TIMEOUT, follower.next(100)).await.unwrap();
     assert!(batch.unwrap().caught_up && follower.caught_up());
 }
 

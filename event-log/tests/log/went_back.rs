@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::support::{OwnServer, fresh_run, keyring, write};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn data(own: &OwnServer) -> PathBuf {
     own.home.path().join("nats/data")
@@ -71,7 +71,7 @@ impl OwnServer {
 
 async fn until(tail: &mut Tail, last: u64) -> Mark {
     loop {
-        let batch = timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+        let batch = timeout(TIMEOUT, tail.next(100)).await.unwrap().unwrap();
         if batch.last_sequence == last {
             return batch.mark();
         }
@@ -91,13 +91,13 @@ async fn a_tail_of_a_log_that_went_back_reports_it_and_stops() {
     let mut tail = log.own.log.tail(Log::Events, 0, &[]).await.unwrap();
     until(&mut tail, 5).await;
     log.put_back().await;
-    let next = timeout(PATIENCE, tail.next(100)).await.unwrap();
+    let next = timeout(TIMEOUT, tail.next(100)).await.unwrap();
     assert_eq!(went_back(next.unwrap_err()), (5, Instead::End(3)));
     // Other events take the numbers of those that are gone.
     log.own.reopen().await;
     append(&log.own.log, &log.run, Expected::At(3), 4).await;
     for _ in 0..2 {
-        let next = timeout(PATIENCE, tail.next(100)).await.unwrap();
+        let next = timeout(TIMEOUT, tail.next(100)).await.unwrap();
         assert_eq!(went_back(next.unwrap_err()), (5, Instead::Another));
     }
 }
@@ -109,10 +109,7 @@ async fn followers_that_share_a_reader_all_learn_that_the_log_went_back() {
     for _ in 0..2 {
         let mut follower = log.own.log.follow(Log::Events, 0, &[]).await.unwrap();
         while follower.last_sequence() < 5 {
-            timeout(PATIENCE, follower.next(100))
-                .await
-                .unwrap()
-                .unwrap();
+            timeout(TIMEOUT, follower.next(100)).await.unwrap().unwrap();
         }
         // At the end they share what the process reads.
         assert!(
@@ -124,7 +121,7 @@ async fn followers_that_share_a_reader_all_learn_that_the_log_went_back() {
     }
     log.put_back().await;
     for follower in &mut followers {
-        let next = timeout(PATIENCE, follower.next(100)).await.unwrap();
+        let next = timeout(TIMEOUT, follower.next(100)).await.unwrap();
         assert_eq!(went_back(next.unwrap_err()).0, 5);
     }
 }

@@ -7,7 +7,7 @@ use schemas::Log;
 use serde_json::Value;
 
 use super::{Evidence, Fact, Findings, holds};
-use crate::notes::{Asked, Note, Outcome, Times};
+use crate::notes::{ExpectedEvent, Note, Outcome, Times};
 use crate::upload::ROWS;
 
 const LOST: &str = "acknowledged commands stand in the log once";
@@ -65,9 +65,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         at_position(note, &happened, &answers, findings);
         lines(note, &happened, &answers, findings);
         if let ("positions", Outcome::Acknowledged { .. }) = (note.command, &note.outcome) {
-            for asked in &note.asked {
-                let there = fixes.contains(&fix(&asked.data));
-                findings.judge(LOST, there, &note.request, &asked.data, "no such fix");
+            for expected in &note.expected {
+                let there = fixes.contains(&fix(&expected.data));
+                findings.judge(LOST, there, &note.request, &expected.data, "no such fix");
             }
         }
     }
@@ -89,7 +89,8 @@ fn is_effect(fact: &Fact) -> bool {
 }
 
 fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
-    let mut left: Vec<(&Asked, u32)> = note.asked.iter().map(|asked| (asked, 0)).collect();
+    let mut left: Vec<(&ExpectedEvent, u32)> =
+        note.expected.iter().map(|expected| (expected, 0)).collect();
     let check = match (&note.outcome, note.keyed) {
         (_, true) => KEYED,
         (Outcome::Acknowledged { .. }, false) => LOST,
@@ -101,19 +102,19 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     let mut effects = 0;
     for fact in happened.iter().filter(|fact| is_effect(fact)) {
         effects += 1;
-        let fits = |(asked, times): &&mut (&Asked, u32)| {
-            (*times == 0 || asked.times == Times::Some)
-                && asked.types.contains(&fact.kind)
-                && holds(&fact.data, &asked.data)
+        let fits = |(expected, times): &&mut (&ExpectedEvent, u32)| {
+            (*times == 0 || expected.times == Times::Some)
+                && expected.types.contains(&fact.kind)
+                && holds(&fact.data, &expected.data)
         };
         if let Some((_, times)) = left.iter_mut().find(fits) {
             *times += 1;
             findings.judge(UNASKED, true, "", "", "");
         } else {
-            let asked = left
+            let is_expected = left
                 .iter()
-                .any(|(asked, _)| asked.types.contains(&fact.kind));
-            let check = if asked { check } else { UNASKED };
+                .any(|(expected, _)| expected.types.contains(&fact.kind));
+            let check = if is_expected { check } else { UNASKED };
             let found = format!("{} with {}; {:?}", fact.place(), fact.data, note.outcome);
             findings.judge(
                 check,
@@ -126,9 +127,9 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     }
     match note.outcome {
         Outcome::Acknowledged { .. } => {
-            for (asked, times) in left {
-                let lost = times == 0 && asked.times == Times::Once;
-                let expected = format!("{:?} with {}", asked.types, asked.data);
+            for (expected, times) in left {
+                let lost = times == 0 && expected.times == Times::Once;
+                let expected = format!("{:?} with {}", expected.types, expected.data);
                 findings.judge(LOST, !lost, &note.request, expected, "nothing");
             }
             if note.command == "call for help" {
@@ -175,7 +176,7 @@ fn at_position(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings
 }
 
 /// The response to a line of a bulk write, with the line that it answers.
-type Answer<'a> = (Value, Option<&'a Asked>);
+type Answer<'a> = (Value, Option<&'a ExpectedEvent>);
 
 fn answers(note: &Note) -> Vec<Answer<'_>> {
     let Outcome::Acknowledged {
@@ -192,8 +193,8 @@ fn answers(note: &Note) -> Vec<Answer<'_>> {
         let nth = answer["line"]
             .as_u64()
             .and_then(|nth| usize::try_from(nth).ok());
-        let asked = nth.and_then(|nth| note.asked.get(nth.checked_sub(first)?));
-        (answer, asked)
+        let expected = nth.and_then(|nth| note.expected.get(nth.checked_sub(first)?));
+        (answer, expected)
     });
     answers.collect()
 }
@@ -201,24 +202,26 @@ fn answers(note: &Note) -> Vec<Answer<'_>> {
 /// Whether an event is of a line that the log had not confirmed when the others were answered. It
 /// may be after the response's position.
 fn is_unconfirmed(fact: &Fact, answers: &[Answer<'_>]) -> bool {
-    answers.iter().any(|(answer, asked)| {
+    answers.iter().any(|(answer, expected)| {
         let error = answer["error"].as_str().unwrap_or_default();
         error.contains("did not confirm")
-            && asked.is_some_and(|asked| holds(&fact.data, &asked.data))
+            && expected.is_some_and(|expected| holds(&fact.data, &expected.data))
     })
 }
 
 /// Each line of a bulk write has its own response.
 fn lines(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings: &mut Findings) {
-    for (answer, asked) in answers {
-        let Some(asked) = asked else {
+    for (answer, expected) in answers {
+        let Some(expected) = expected else {
             findings.judge(LINES, false, &note.request, "a line that was sent", answer);
             continue;
         };
         let written = matches!(answer["status"].as_str(), Some("created" | "updated"));
-        let there = happened.iter().any(|fact| holds(&fact.data, &asked.data));
+        let there = happened
+            .iter()
+            .any(|fact| holds(&fact.data, &expected.data));
         let right = there || !written;
-        findings.judge(LINES, right, &note.request, &asked.data, answer);
+        findings.judge(LINES, right, &note.request, &expected.data, answer);
     }
 }
 

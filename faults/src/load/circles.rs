@@ -4,16 +4,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, positions, post};
-use crate::notes::{Asked, Outcome, Times};
+use crate::notes::{ExpectedEvent, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
 
 pub(super) async fn of_org(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let body = json!({"name": format!("Couriers {}", load.client.number())});
-    let asked = vec![Asked::once("circle.created", body.clone())];
+    let expected = vec![ExpectedEvent::once("circle.created", body.clone())];
     let path = "/api/v1/circles".to_owned();
-    let command = post("make circle", &org.key, path, body, asked).keyed(dice, 50);
+    let command = post("make circle", &org.key, path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.circles.add(text(&body["id"]));
     }
@@ -24,12 +24,12 @@ pub(super) async fn invite_of_org(load: &Load, dice: &mut Dice) {
     let Some(circle) = org.circles.any(dice) else {
         return nothing_to_do().await;
     };
-    let asked = vec![Asked::once(
+    let expected = vec![ExpectedEvent::once(
         "circle.invite_made",
         json!({"circleId": circle}),
     )];
     let path = format!("/api/v1/circles/{circle}/invites");
-    let command = post("invite", &org.key, path, Value::Null, asked).bare();
+    let command = post("invite", &org.key, path, Value::Null, expected).bare();
     let command = command.keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.codes.add(text(&body["code"]));
@@ -39,12 +39,12 @@ pub(super) async fn invite_of_org(load: &Load, dice: &mut Dice) {
 pub(super) async fn make(load: &Load, dice: &mut Dice) {
     let person = load.person(dice);
     let body = json!({"name": format!("Circle {}", load.client.number())});
-    let asked = vec![
-        Asked::once("circle.created", body.clone()),
-        Asked::once("circle.member_joined", json!({"user_id": person.id})),
+    let expected = vec![
+        ExpectedEvent::once("circle.created", body.clone()),
+        ExpectedEvent::once("circle.member_joined", json!({"user_id": person.id})),
     ];
     let path = "/circles".to_owned();
-    let command = post("make circle", &person.token(), path, body, asked).keyed(dice, 50);
+    let command = post("make circle", &person.token(), path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         person.circles.add(text(&body["id"]));
     }
@@ -55,12 +55,12 @@ pub(super) async fn invite(load: &Load, dice: &mut Dice) {
     let Some(circle) = person.circles.any(dice) else {
         return nothing_to_do().await;
     };
-    let asked = vec![Asked::once(
+    let expected = vec![ExpectedEvent::once(
         "circle.invite_made",
         json!({"circleId": circle}),
     )];
     let path = format!("/circles/{circle}/invites");
-    let command = post("invite", &person.token(), path, Value::Null, asked).bare();
+    let command = post("invite", &person.token(), path, Value::Null, expected).bare();
     let command = command.keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         person.codes.add(text(&body["code"]));
@@ -78,11 +78,11 @@ pub(super) async fn join(load: &Load, dice: &mut Dice) {
     let Some(code) = code else {
         return nothing_to_do().await;
     };
-    let asked = Asked::once("circle.member_joined", json!({"user_id": person.id}));
-    let asked = vec![asked.times(Times::AtMostOnce)];
+    let expected = ExpectedEvent::once("circle.member_joined", json!({"user_id": person.id}));
+    let expected = vec![expected.times(Times::AtMostOnce)];
     let path = "/circles/join".to_owned();
     let body = json!({"code": code});
-    let command = post("join", &person.token(), path, body, asked).keyed(dice, 50);
+    let command = post("join", &person.token(), path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         person.circles.add(text(&body["circle_id"]));
     }
@@ -93,10 +93,10 @@ pub(super) async fn leave(load: &Load, dice: &mut Dice) {
     let Some(circle) = person.circles.take(dice) else {
         return nothing_to_do().await;
     };
-    let asked = json!({"circle_id": circle, "user_id": person.id});
-    let asked = vec![Asked::once("circle.member_left", asked)];
+    let expected = json!({"circle_id": circle, "user_id": person.id});
+    let expected = vec![ExpectedEvent::once("circle.member_left", expected)];
     let path = format!("/circles/{circle}/members/me");
-    let command = post("leave", &person.token(), path, Value::Null, asked);
+    let command = post("leave", &person.token(), path, Value::Null, expected);
     let command = command.by(Method::DELETE).bare();
     let left = load.client.command(dice, command).await;
     // The others must not be shown positions from now on.
@@ -114,9 +114,9 @@ pub(super) async fn add_place(load: &Load, dice: &mut Dice) {
         "lng": 13.4, "radius_m": 100 + dice.below(400)});
     let mut held = body.clone();
     held["circleId"] = circle.clone().into();
-    let asked = vec![Asked::once("circle.place_added", held)];
+    let expected = vec![ExpectedEvent::once("circle.place_added", held)];
     let path = format!("/circles/{circle}/places");
-    let command = post("add place", &person.token(), path, body, asked).keyed(dice, 50);
+    let command = post("add place", &person.token(), path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         person.places.add((circle, text(&body["id"])));
     }
@@ -127,10 +127,10 @@ pub(super) async fn remove_place(load: &Load, dice: &mut Dice) {
     let Some((circle, place)) = person.places.take(dice) else {
         return nothing_to_do().await;
     };
-    let asked = json!({"circleId": circle, "placeId": place});
-    let asked = vec![Asked::once("circle.place_removed", asked)];
+    let expected = json!({"circleId": circle, "placeId": place});
+    let expected = vec![ExpectedEvent::once("circle.place_removed", expected)];
     let path = format!("/circles/{circle}/places/{place}");
-    let command = post("remove place", &person.token(), path, Value::Null, asked);
+    let command = post("remove place", &person.token(), path, Value::Null, expected);
     load.client
         .command(dice, command.by(Method::DELETE).bare())
         .await;

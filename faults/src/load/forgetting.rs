@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::Command;
-use crate::notes::{Asked, Complaint, Forgotten, Outcome, Times};
+use crate::notes::{Complaint, ExpectedEvent, Forgotten, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
 
@@ -47,9 +47,9 @@ async fn register(load: &Load, dice: &mut Dice, email: &str, was_free: bool) -> 
     let mark = format!("{MARK}{}-", load.client.number());
     let body = json!({"name": mark, "email": email, "password": PASSWORD});
     // What is sealed in it cannot be read any more once they are forgotten.
-    let asked = vec![Asked::once("account.registered", json!({}))];
+    let expected = vec![ExpectedEvent::once("account.registered", json!({}))];
     let path = "/auth/register".to_owned();
-    let command = post("register a guest", "", path, body, asked).keyed(dice, 100);
+    let command = post("register a guest", "", path, body, expected).keyed(dice, 100);
     let body = match load.client.command(dice, command).await {
         Outcome::Acknowledged { body, .. } => body,
         Outcome::Refused { status } if was_free => {
@@ -88,52 +88,61 @@ async fn leave_something(load: &Load, dice: &mut Dice, guest: &mut Guest) {
 
 fn trace(load: &Load, dice: &mut Dice, guest: &Guest) -> Option<Command> {
     let theirs = json!({"user_id": guest.id});
-    let post = |name, path: &str, body, asked| {
-        Some(post(name, &guest.token, path.to_owned(), body, vec![asked]))
+    let post = |name, path: &str, body, expected| {
+        Some(post(
+            name,
+            &guest.token,
+            path.to_owned(),
+            body,
+            vec![expected],
+        ))
     };
     match dice.below(6) {
         0 => {
             let body = json!({"name": guest.mark});
-            let joined = Asked::once("circle.member_joined", theirs);
+            let joined = ExpectedEvent::once("circle.member_joined", theirs);
             let mut command = post("make circle", "/circles", body, joined)?;
-            command.asked.push(Asked::once("circle.created", json!({})));
+            command
+                .expected
+                .push(ExpectedEvent::once("circle.created", json!({})));
             Some(command)
         }
         1 => {
             let circle = guest.circle.as_ref()?;
             let body = json!({"name": guest.mark, "lat": 52.5, "lng": 13.4, "radius_m": 200});
-            let asked = Asked::once("circle.place_added", json!({"circleId": circle}));
+            let expected = ExpectedEvent::once("circle.place_added", json!({"circleId": circle}));
             post(
                 "add place",
                 &format!("/circles/{circle}/places"),
                 body,
-                asked,
+                expected,
             )
         }
         2 => {
             let code = load.org(dice).codes.any(dice)?;
-            let asked = Asked::once("circle.member_joined", theirs).times(Times::AtMostOnce);
-            post("join", "/circles/join", json!({"code": code}), asked)
+            let expected =
+                ExpectedEvent::once("circle.member_joined", theirs).times(Times::AtMostOnce);
+            post("join", "/circles/join", json!({"code": code}), expected)
         }
         3 => {
             let body = json!({"lat": 52.5, "lng": 13.4, "message": guest.mark});
-            let asked = Asked::once("sos.triggered", theirs).times(Times::Some);
-            post("call for help", "/sos/trigger", body, asked)
+            let expected = ExpectedEvent::once("sos.triggered", theirs).times(Times::Some);
+            post("call for help", "/sos/trigger", body, expected)
         }
         4 => {
-            let asked = json!({"accountId": guest.id});
-            let asked = Asked::once("account.sharing_paused", asked);
+            let expected = json!({"accountId": guest.id});
+            let expected = ExpectedEvent::once("account.sharing_paused", expected);
             let body = json!({"until": Utc::now() + TimeDelta::seconds(2)});
-            post("hide", "/location/pause", body, asked)
+            post("hide", "/location/pause", body, expected)
         }
         _ => {
             // These are erased.
-            let asked = Asked::once("location.updated", theirs).times(Times::AtMostOnce);
+            let expected = ExpectedEvent::once("location.updated", theirs).times(Times::AtMostOnce);
             post(
                 "leave a position",
                 "/location/update",
                 position(load, guest),
-                asked,
+                expected,
             )
         }
     }
@@ -148,12 +157,12 @@ fn position(load: &Load, guest: &Guest) -> Value {
 /// Whether the deletion was acknowledged.
 async fn forget(load: &Load, dice: &mut Dice, guest: &Guest) -> bool {
     let body = json!({"password": PASSWORD});
-    let asked = vec![Asked::once(
+    let expected = vec![ExpectedEvent::once(
         "account.forgotten",
         json!({"accountId": guest.id}),
     )];
     let path = "/auth/delete".to_owned();
-    let command = post("forget", &guest.token, path, body, asked).keyed(dice, 100);
+    let command = post("forget", &guest.token, path, body, expected).keyed(dice, 100);
     let outcome = load.client.command(dice, command).await;
     let is_forgotten = matches!(outcome, Outcome::Acknowledged { .. });
     if is_forgotten {

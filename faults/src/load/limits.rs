@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{Load, post};
-use crate::notes::{Admitted, Asked, Outcome};
+use crate::notes::{Admitted, ExpectedEvent, Outcome};
 use crate::world::KEY_LIMIT;
 use hostile::Dice;
 
@@ -45,10 +45,10 @@ pub(super) async fn press(load: Arc<Load>, mut dice: Dice, nth: usize) {
 
 async fn trigger(load: &Load, dice: &mut Dice, key: &str) -> Option<bool> {
     let body = json!({"mark": load.client.number()});
-    let asked = json!({"workflowId": "plain", "triggerPayload": body});
-    let asked = vec![Asked::once("workflow.triggered", asked)];
+    let expected = json!({"workflowId": "plain", "triggerPayload": body});
+    let expected = vec![ExpectedEvent::once("workflow.triggered", expected)];
     let path = "/api/v1/workflows/plain/trigger".to_owned();
-    let command = post("trigger", key, path, body, asked);
+    let command = post("trigger", key, path, body, expected);
     match load.client.command(dice, command).await {
         Outcome::Acknowledged { .. } => Some(true),
         Outcome::Refused { status: 429 } => Some(false),

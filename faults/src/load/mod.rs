@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Body, Client, Command};
 use crate::nemesis::Done;
-use crate::notes::Asked;
+use crate::notes::ExpectedEvent;
 use crate::world::{Org, Person, World};
 use hostile::Dice;
 
@@ -161,7 +161,13 @@ async fn nothing_to_do() {
 }
 
 /// A POST of JSON.
-fn post(name: &'static str, token: &str, path: String, body: Value, asked: Vec<Asked>) -> Command {
+fn post(
+    name: &'static str,
+    token: &str,
+    path: String,
+    body: Value,
+    expected: Vec<ExpectedEvent>,
+) -> Command {
     Command {
         name,
         method: Method::POST,
@@ -169,7 +175,7 @@ fn post(name: &'static str, token: &str, path: String, body: Value, asked: Vec<A
         token: token.to_owned(),
         body: Body::Json(body),
         keyed: false,
-        asked,
+        expected,
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::records::{kind, record};
 use super::{Load, post};
-use crate::notes::{Asked, Complaint, Outcome};
+use crate::notes::{Complaint, ExpectedEvent, Outcome};
 use crate::world::text;
 use hostile::Dice;
 
@@ -61,9 +61,9 @@ async fn a_record(load: &Load, dice: &mut Dice, nth: usize) {
         let body = record(kind, load.client.number(), dice);
         let mut held = body.clone();
         held["id"] = id.clone().into();
-        let asked = Asked::once(&format!("{event}.created"), held.clone());
-        let asked = vec![asked.or(&format!("{event}.updated"))];
-        let command = post("put record", &org.key, path.clone(), body, asked).by(Method::PUT);
+        let expected = ExpectedEvent::once(&format!("{event}.created"), held.clone());
+        let expected = vec![expected.or(&format!("{event}.updated"))];
+        let command = post("put record", &org.key, path.clone(), body, expected).by(Method::PUT);
         let Outcome::Acknowledged {
             position: Some(position),
             ..
@@ -81,8 +81,17 @@ async fn a_record(load: &Load, dice: &mut Dice, nth: usize) {
         )
         .await;
     }
-    let asked = vec![Asked::once(&format!("{event}.deleted"), json!({"id": id}))];
-    let command = post("delete record", &org.key, path.clone(), Value::Null, asked);
+    let expected = vec![ExpectedEvent::once(
+        &format!("{event}.deleted"),
+        json!({"id": id}),
+    )];
+    let command = post(
+        "delete record",
+        &org.key,
+        path.clone(),
+        Value::Null,
+        expected,
+    );
     let command = command.by(Method::DELETE).bare();
     if let Outcome::Acknowledged {
         position: Some(position),
@@ -97,10 +106,10 @@ async fn a_record(load: &Load, dice: &mut Dice, nth: usize) {
 async fn run(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let body = json!({"mark": load.client.number()});
-    let asked = json!({"workflowId": "call", "triggerPayload": body});
-    let asked = vec![Asked::once("workflow.triggered", asked)];
+    let expected = json!({"workflowId": "call", "triggerPayload": body});
+    let expected = vec![ExpectedEvent::once("workflow.triggered", expected)];
     let path = "/api/v1/workflows/call/trigger".to_owned();
-    let command = post("trigger", &org.key, path, body, asked).keyed(dice, 50);
+    let command = post("trigger", &org.key, path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged {
         position: Some(position),
         body,
@@ -121,10 +130,10 @@ async fn location(load: &Load, dice: &mut Dice, nth: usize) {
     let at = now + chrono::TimeDelta::microseconds(number % 1_000_000);
     let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let held = json!({"user_id": person.id, "recorded_at": at});
-    let asked = vec![Asked::once("location.updated", held)];
+    let expected = vec![ExpectedEvent::once("location.updated", held)];
     let body = json!({"lat": 52.5, "lng": 13.4, "recorded_at": at});
     let path = "/location/update".to_owned();
-    let command = post("positions", &person.token(), path, body, asked).keyed(dice, 40);
+    let command = post("positions", &person.token(), path, body, expected).keyed(dice, 40);
     if let Outcome::Acknowledged {
         position: Some(position),
         ..

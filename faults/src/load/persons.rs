@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
-use crate::notes::{Asked, Outcome, Times};
+use crate::notes::{ExpectedEvent, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
 
@@ -12,10 +12,10 @@ pub(super) async fn call_for_help(load: &Load, dice: &mut Dice) {
     let message = format!("Help {}", load.client.number());
     let body = json!({"lat": 52.5, "lng": 13.4, "message": message});
     // One of the person's own, and one for each organization that may know.
-    let asked = json!({"user_id": person.id, "message": message});
-    let asked = vec![Asked::once("sos.triggered", asked).times(Times::Some)];
+    let expected = json!({"user_id": person.id, "message": message});
+    let expected = vec![ExpectedEvent::once("sos.triggered", expected).times(Times::Some)];
     let path = "/sos/trigger".to_owned();
-    let command = post("call for help", &person.token(), path, body, asked).keyed(dice, 60);
+    let command = post("call for help", &person.token(), path, body, expected).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         person.calls.add(text(&body["sos_id"]));
     }
@@ -31,9 +31,15 @@ pub(super) async fn answer_a_call(load: &Load, dice: &mut Dice) {
     } else {
         ("resolve", "sos.resolved")
     };
-    let asked = vec![Asked::once(event, json!({"sos_id": call})).times(Times::Some)];
+    let expected = vec![ExpectedEvent::once(event, json!({"sos_id": call})).times(Times::Some)];
     let path = format!("/sos/{call}/{verb}");
-    let command = post("answer a call", &person.token(), path, Value::Null, asked);
+    let command = post(
+        "answer a call",
+        &person.token(),
+        path,
+        Value::Null,
+        expected,
+    );
     let command = command.bare().keyed(dice, 50);
     load.client.command(dice, command).await;
 }
@@ -44,12 +50,12 @@ pub(super) async fn sign_in_again(load: &Load, dice: &mut Dice) {
     if person.steady {
         return nothing_to_do().await; // Readers of sockets hold these tokens.
     }
-    let asked = vec![Asked::once(
+    let expected = vec![ExpectedEvent::once(
         "account.signed_out",
         json!({"accountId": person.id}),
     )];
     let path = "/auth/logout".to_owned();
-    let command = post("sign out", &person.token(), path, Value::Null, asked).bare();
+    let command = post("sign out", &person.token(), path, Value::Null, expected).bare();
     load.client.command(dice, command).await;
     sign_in(load, dice, person).await;
 }
@@ -77,10 +83,10 @@ pub(super) async fn change_password(load: &Load, dice: &mut Dice) {
     }
     let new = format!("a password {}", load.client.number());
     let body = json!({"old": person.password(), "new": new});
-    let asked = json!({"accountId": person.id});
-    let asked = vec![Asked::once("account.password_changed", asked)];
+    let expected = json!({"accountId": person.id});
+    let expected = vec![ExpectedEvent::once("account.password_changed", expected)];
     let path = "/auth/password".to_owned();
-    let command = post("change password", &person.token(), path, body, asked).keyed(dice, 100);
+    let command = post("change password", &person.token(), path, body, expected).keyed(dice, 100);
     let outcome = load.client.command(dice, command).await;
     if let Outcome::Acknowledged { body, .. } = outcome {
         person.changed_password(&new);
@@ -94,10 +100,10 @@ pub(super) async fn register_twice(load: &Load, dice: &mut Dice) {
     let email = format!("twin{number}@example.org");
     let register = |name: &str, dice: &mut Dice| {
         let body = json!({"name": name, "email": email, "password": "a long password"});
-        let asked = json!({"name": name, "email": email});
-        let asked = vec![Asked::once("account.registered", asked)];
+        let expected = json!({"name": name, "email": email});
+        let expected = vec![ExpectedEvent::once("account.registered", expected)];
         let path = "/auth/register".to_owned();
-        post("register", "", path, body, asked).keyed(dice, 50)
+        post("register", "", path, body, expected).keyed(dice, 50)
     };
     let mut others = dice.of("twin");
     let (one, two) = (register("First", dice), register("Second", dice));

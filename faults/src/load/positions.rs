@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::Command;
-use crate::notes::{Admitted, Asked, Outcome, Times};
+use crate::notes::{Admitted, ExpectedEvent, Outcome, Times};
 use crate::world::Person;
 use hostile::Dice;
 
@@ -24,12 +24,12 @@ fn fix(load: &Load, dice: &mut Dice) -> Value {
 
 fn update(person: &Person, body: Value, fixes: &[Value]) -> Command {
     // A fix that was sent before is already in the log.
-    let asked = fixes.iter().map(|fix| {
+    let expected = fixes.iter().map(|fix| {
         let held = json!({"user_id": person.id, "recorded_at": fix["recorded_at"]});
-        Asked::once("location.updated", held).times(Times::AtMostOnce)
+        ExpectedEvent::once("location.updated", held).times(Times::AtMostOnce)
     });
     let path = "/location/update".to_owned();
-    post("positions", &person.token(), path, body, asked.collect())
+    post("positions", &person.token(), path, body, expected.collect())
 }
 
 async fn send(load: &Load, dice: &mut Dice, person: &Person, command: Command, cost: usize) {
@@ -116,18 +116,19 @@ pub(super) async fn pause(load: &Load, dice: &mut Dice) {
     let held = json!({"accountId": person.id});
     let command = if dice.chance(50) {
         let until = Utc::now() + TimeDelta::seconds(30);
-        let asked = Asked::once("account.sharing_paused", held);
+        let expected = ExpectedEvent::once("account.sharing_paused", held);
         let (path, body) = ("/location/pause".to_owned(), json!({"until": until}));
-        post("hide", &person.token(), path, body, vec![asked])
+        post("hide", &person.token(), path, body, vec![expected])
     } else {
-        let asked = Asked::once("account.sharing_resumed", held).times(Times::AtMostOnce);
+        let expected =
+            ExpectedEvent::once("account.sharing_resumed", held).times(Times::AtMostOnce);
         let path = "/location/resume".to_owned();
         post(
             "show again",
             &person.token(),
             path,
             Value::Null,
-            vec![asked],
+            vec![expected],
         )
         .bare()
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::{Body, Command};
-use crate::notes::{Asked, Outcome, Times};
+use crate::notes::{ExpectedEvent, Outcome, Times};
 use crate::upload::Upload;
 use crate::world::Org;
 use hostile::Dice;
@@ -65,9 +65,9 @@ pub(super) async fn post_one(
     if dice.chance(50) {
         body["id"] = format!("c{number}").into();
     }
-    let asked = Asked::once(&format!("{event}.created"), body.clone());
+    let expected = ExpectedEvent::once(&format!("{event}.created"), body.clone());
     let path = format!("/api/v1/records/{kind}");
-    let command = post("post record", &org.key, path, body, vec![asked]).keyed(dice, 60);
+    let command = post("post record", &org.key, path, body, vec![expected]).keyed(dice, 60);
     load.client.command(dice, command).await;
 }
 
@@ -78,9 +78,10 @@ pub(super) async fn put(load: &Load, dice: &mut Dice) {
     let body = record(kind, load.client.number(), dice);
     let mut held = body.clone();
     held["id"] = id.clone().into();
-    let asked = Asked::once(&format!("{event}.created"), held).or(&format!("{event}.updated"));
+    let expected =
+        ExpectedEvent::once(&format!("{event}.created"), held).or(&format!("{event}.updated"));
     let path = format!("/api/v1/records/{kind}/{id}");
-    let command = post("put record", &org.key, path, body, vec![asked]);
+    let command = post("put record", &org.key, path, body, vec![expected]);
     let outcome = load.client.command(dice, command.by(Method::PUT)).await;
     if let Outcome::Acknowledged {
         position: Some(position),
@@ -95,9 +96,9 @@ pub(super) async fn delete(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let (kind, event) = kind(dice);
     let id = format!("s{}", dice.below(SHARED));
-    let asked = Asked::once(&format!("{event}.deleted"), json!({"id": id}));
+    let expected = ExpectedEvent::once(&format!("{event}.deleted"), json!({"id": id}));
     let path = format!("/api/v1/records/{kind}/{id}");
-    let command = post("delete record", &org.key, path, Value::Null, vec![asked]);
+    let command = post("delete record", &org.key, path, Value::Null, vec![expected]);
     load.client
         .command(dice, command.by(Method::DELETE).bare())
         .await;
@@ -108,7 +109,7 @@ pub(super) async fn delete(load: &Load, dice: &mut Dice) {
 pub(super) async fn lines(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let (kind, event) = kind(dice);
-    let (mut lines, mut asked) = (Vec::new(), Vec::new());
+    let (mut lines, mut expected) = (Vec::new(), Vec::new());
     // Few have enough records for an export of them to come in pieces.
     let count = if dice.chance(5) { 300 } else { 3 };
     for _ in 0..count + dice.below(20) {
@@ -120,8 +121,8 @@ pub(super) async fn lines(load: &Load, dice: &mut Dice) {
             _ => line["id"] = format!("l{number}").into(),
         }
         // Whether each line was written is reported in its own line of the response.
-        let one = Asked::once(&format!("{event}.created"), line.clone());
-        asked.push(one.or(&format!("{event}.updated")).times(Times::AtMostOnce));
+        let one = ExpectedEvent::once(&format!("{event}.created"), line.clone());
+        expected.push(one.or(&format!("{event}.updated")).times(Times::AtMostOnce));
         lines.push(line);
     }
     let upload = Upload::of(&lines, dice);
@@ -132,7 +133,7 @@ pub(super) async fn lines(load: &Load, dice: &mut Dice) {
         token: org.key.clone(),
         body: Body::Upload(upload),
         keyed: dice.chance(60),
-        asked,
+        expected,
     };
     load.client.command(dice, command).await;
 }

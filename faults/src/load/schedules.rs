@@ -10,14 +10,14 @@ use serde_json::json;
 use super::{Load, post};
 use crate::definitions::{TICKS, definition};
 use crate::nemesis::Done;
-use crate::notes::{Asked, Complaint, Outcome};
+use crate::notes::{Complaint, ExpectedEvent, Outcome};
 use crate::world::Org;
 use hostile::Dice;
 
 const LAST: &str = "schedules whose last time began its run";
 /// How long a due run may take to appear, and a command to be accepted, once everything is ready:
 /// the read models may have much to catch up with.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Disables every organization's schedule, once its last due time has been handled. If a clock was
@@ -38,7 +38,7 @@ async fn judge(load: &Load, dice: &mut Dice, org: &Org) {
     let runs = format!("{workflow}/runs?limit=1");
     let begun = Instant::now();
     let mut found = "no answer".to_owned();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TIMEOUT {
         let saved = field(load, dice, org, &workflow, "/updatedAt").await;
         let last = "/data/0/triggerPayload/scheduledFor";
         let last = field(load, dice, org, &runs, last).await;
@@ -74,11 +74,11 @@ async fn take_out_of_use(load: &Load, dice: &mut Dice, org: &Org) {
     let mut body = definition(TICKS, TICKS, "");
     body["status"] = "PAUSED".into();
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        let asked = json!({"workflowId": TICKS, "status": "PAUSED"});
-        let asked = vec![Asked::once("workflow.saved", asked)];
+    while begun.elapsed() < TIMEOUT {
+        let expected = json!({"workflowId": TICKS, "status": "PAUSED"});
+        let expected = vec![ExpectedEvent::once("workflow.saved", expected)];
         let path = format!("/api/v1/workflows/{TICKS}");
-        let command = post("put workflow", &org.key, path, body.clone(), asked).by(Method::PUT);
+        let command = post("put workflow", &org.key, path, body.clone(), expected).by(Method::PUT);
         if let Outcome::Acknowledged { .. } = load.client.command(dice, command).await {
             return;
         }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
-use crate::notes::{Asked, Outcome};
+use crate::notes::{ExpectedEvent, Outcome};
 use crate::world::text;
 use hostile::Dice;
 
@@ -26,9 +26,9 @@ pub(super) async fn make_webhook(load: &Load, dice: &mut Dice) {
     let url = format!("{}/hook/n{}", load.receiver, load.client.number());
     let wish = dice.pick(WISHES).unwrap_or("lead.*");
     let body = json!({"url": url, "events": [wish]});
-    let asked = vec![Asked::once("webhook.created", body.clone())];
+    let expected = vec![ExpectedEvent::once("webhook.created", body.clone())];
     let path = "/api/v1/webhooks".to_owned();
-    let command = post("make webhook", &org.key, path, body, asked).keyed(dice, 50);
+    let command = post("make webhook", &org.key, path, body, expected).keyed(dice, 50);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.webhooks.add(text(&body["id"]));
     }
@@ -48,9 +48,9 @@ pub(super) async fn change_webhook(load: &Load, dice: &mut Dice) {
     let body = json!({"description": about, "status": status});
     let mut held = body.clone();
     held["id"] = id.clone().into();
-    let asked = vec![Asked::once("webhook.updated", held)];
+    let expected = vec![ExpectedEvent::once("webhook.updated", held)];
     let path = format!("/api/v1/webhooks/{id}");
-    let command = post("change webhook", &org.key, path, body, asked);
+    let command = post("change webhook", &org.key, path, body, expected);
     load.client.command(dice, command.by(Method::PATCH)).await;
 }
 
@@ -59,9 +59,9 @@ pub(super) async fn delete_webhook(load: &Load, dice: &mut Dice) {
     let Some(id) = org.webhooks.take(dice) else {
         return nothing_to_do().await;
     };
-    let asked = vec![Asked::once("webhook.deleted", json!({"id": id}))];
+    let expected = vec![ExpectedEvent::once("webhook.deleted", json!({"id": id}))];
     let path = format!("/api/v1/webhooks/{id}");
-    let command = post("delete webhook", &org.key, path, Value::Null, asked);
+    let command = post("delete webhook", &org.key, path, Value::Null, expected);
     load.client
         .command(dice, command.by(Method::DELETE).bare())
         .await;
@@ -72,9 +72,12 @@ pub(super) async fn rotate_secret(load: &Load, dice: &mut Dice) {
     let Some(id) = org.webhooks.any(dice) else {
         return nothing_to_do().await;
     };
-    let asked = vec![Asked::once("webhook.secret_rotated", json!({"id": id}))];
+    let expected = vec![ExpectedEvent::once(
+        "webhook.secret_rotated",
+        json!({"id": id}),
+    )];
     let path = format!("/api/v1/webhooks/{id}/rotate-secret");
-    let command = post("rotate secret", &org.key, path, Value::Null, asked);
+    let command = post("rotate secret", &org.key, path, Value::Null, expected);
     let command = command.bare().keyed(dice, 50);
     load.client.command(dice, command).await;
 }
@@ -89,9 +92,12 @@ pub(super) async fn replay(load: &Load, dice: &mut Dice) {
         Some(position) if dice.chance(60) => json!({"after": position}),
         _ => json!({"failed": true}),
     };
-    let asked = vec![Asked::once("webhook.replay_requested", json!({"id": id}))];
+    let expected = vec![ExpectedEvent::once(
+        "webhook.replay_requested",
+        json!({"id": id}),
+    )];
     let path = format!("/api/v1/webhooks/{id}/replay");
-    let command = post("replay", &org.key, path, body, asked).keyed(dice, 50);
+    let command = post("replay", &org.key, path, body, expected).keyed(dice, 50);
     load.client.command(dice, command).await;
 }
 
@@ -99,9 +105,9 @@ pub(super) async fn make_key(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let name = format!("Key {}", load.client.number());
     let body = json!({"name": name, "scopes": ["read:leads"], "rateLimit": 50});
-    let asked = vec![Asked::once("key.created", body.clone())];
+    let expected = vec![ExpectedEvent::once("key.created", body.clone())];
     let path = "/api/v1/keys".to_owned();
-    let command = post("make key", &org.key, path, body, asked).keyed(dice, 60);
+    let command = post("make key", &org.key, path, body, expected).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.keys.add(text(&body["keyId"]));
     }
@@ -112,9 +118,9 @@ pub(super) async fn revoke_key(load: &Load, dice: &mut Dice) {
     let Some(id) = org.keys.take(dice) else {
         return nothing_to_do().await;
     };
-    let asked = vec![Asked::once("key.revoked", json!({"keyId": id}))];
+    let expected = vec![ExpectedEvent::once("key.revoked", json!({"keyId": id}))];
     let path = format!("/api/v1/keys/{id}");
-    let command = post("revoke key", &org.key, path, Value::Null, asked);
+    let command = post("revoke key", &org.key, path, Value::Null, expected);
     load.client
         .command(dice, command.by(Method::DELETE).bare())
         .await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post, records};
 use crate::client::Command;
-use crate::notes::{Asked, Complaint, Outcome};
+use crate::notes::{Complaint, ExpectedEvent, Outcome};
 use crate::world::{Org, Person, text};
 use hostile::Dice;
 
@@ -23,9 +23,15 @@ pub(crate) async fn end_webhooks(load: &Load, dice: &mut Dice) {
     let listed = listed.map(|answer| answer.json()).unwrap_or_default();
     for webhook in listed["data"].as_array().into_iter().flatten() {
         let id = text(&webhook["id"]);
-        let asked = vec![Asked::once("webhook.deleted", json!({"id": id}))];
+        let expected = vec![ExpectedEvent::once("webhook.deleted", json!({"id": id}))];
         let path = format!("/api/v1/webhooks/{id}");
-        let command = post("delete webhook", &neighbour.key, path, Value::Null, asked);
+        let command = post(
+            "delete webhook",
+            &neighbour.key,
+            path,
+            Value::Null,
+            expected,
+        );
         let command = command.bare().by(Method::DELETE);
         load.client.command(dice, command).await;
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post, records};
 use crate::definitions::{HEARS, WAITS, WORKFLOWS, definition};
-use crate::notes::{Asked, Outcome, Times};
+use crate::notes::{ExpectedEvent, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
 
@@ -24,10 +24,10 @@ pub(super) async fn trigger(load: &Load, dice: &mut Dice) {
             format!("w{mark}").into()
         };
     }
-    let asked = json!({"workflowId": workflow, "triggerPayload": body});
-    let asked = vec![Asked::once("workflow.triggered", asked)];
+    let expected = json!({"workflowId": workflow, "triggerPayload": body});
+    let expected = vec![ExpectedEvent::once("workflow.triggered", expected)];
     let path = format!("/api/v1/workflows/{workflow}/trigger");
-    let command = post("trigger", &org.key, path, body, asked).keyed(dice, 60);
+    let command = post("trigger", &org.key, path, body, expected).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.runs.add(text(&body["runId"]));
         // Runs with an even mark wait for a time, and some of the others are never answered.
@@ -55,9 +55,10 @@ pub(super) async fn cancel(load: &Load, dice: &mut Dice) {
     let Some(run) = org.runs.any(dice) else {
         return nothing_to_do().await;
     };
-    let asked = Asked::once("run.cancelled", json!({"runId": run})).times(Times::AtMostOnce);
+    let expected =
+        ExpectedEvent::once("run.cancelled", json!({"runId": run})).times(Times::AtMostOnce);
     let path = format!("/api/v1/runs/{run}/cancel");
-    let command = post("cancel", &org.key, path, Value::Null, vec![asked]);
+    let command = post("cancel", &org.key, path, Value::Null, vec![expected]);
     let command = command.bare().keyed(dice, 40);
     load.client.command(dice, command).await;
 }
@@ -68,9 +69,9 @@ pub(super) async fn retry(load: &Load, dice: &mut Dice) {
     let Some(run) = org.runs.any(dice) else {
         return nothing_to_do().await;
     };
-    let asked = Asked::once("run.retried", json!({"runId": run}));
+    let expected = ExpectedEvent::once("run.retried", json!({"runId": run}));
     let path = format!("/api/v1/runs/{run}/retry");
-    let command = post("retry", &org.key, path, Value::Null, vec![asked]);
+    let command = post("retry", &org.key, path, Value::Null, vec![expected]);
     let command = command.bare().keyed(dice, 40);
     load.client.command(dice, command).await;
 }
@@ -87,8 +88,8 @@ pub(super) async fn put(load: &Load, dice: &mut Dice) {
         format!("spare-{}", dice.below(8))
     };
     let body = definition(kind, &name, &format!("{}/step", load.receiver));
-    let asked = Asked::once("workflow.saved", json!({"workflowId": id, "name": name}));
+    let expected = ExpectedEvent::once("workflow.saved", json!({"workflowId": id, "name": name}));
     let path = format!("/api/v1/workflows/{id}");
-    let command = post("put workflow", &org.key, path, body, vec![asked]);
+    let command = post("put workflow", &org.key, path, body, vec![expected]);
     load.client.command(dice, command.by(Method::PUT)).await;
 }

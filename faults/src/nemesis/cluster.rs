@@ -12,7 +12,7 @@ use super::{Nemesis, Target};
 use crate::disk;
 
 /// How long servers may take to name the leader that is to step down.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The stream whose leader matters most.
 const EVENTS: &str = "EVENTS";
 /// How long full replication to a server may take.
@@ -23,11 +23,11 @@ const CUT_OFF: usize = 64 * 1024;
 impl Nemesis {
     /// Has the leader of a stream, or of a bucket, step down for another server.
     pub(super) async fn step_down(&mut self) {
-        let Ok(Some(context)) = timeout(PATIENCE, self.jetstream()).await else {
+        let Ok(Some(context)) = timeout(TIMEOUT, self.jetstream()).await else {
             return;
         };
         let names = context.stream_names().try_collect::<Vec<String>>();
-        let Ok(Ok(mut names)) = timeout(PATIENCE, names).await else {
+        let Ok(Ok(mut names)) = timeout(TIMEOUT, names).await else {
             return;
         };
         names.sort();
@@ -38,7 +38,7 @@ impl Nemesis {
         };
         let subject = format!("STREAM.LEADER.STEPDOWN.{stream}");
         let asking = context.request::<_, _, Value>(subject, &());
-        if let Ok(Ok(answer)) = timeout(PATIENCE, asking).await
+        if let Ok(Ok(answer)) = timeout(TIMEOUT, asking).await
             && answer["success"] == true
         {
             self.done.hurt(format!("the leader of {stream}"));
@@ -144,9 +144,9 @@ impl Nemesis {
     }
 
     async fn have_all(&self) -> Option<bool> {
-        let context = timeout(PATIENCE, self.jetstream()).await.ok()??;
+        let context = timeout(TIMEOUT, self.jetstream()).await.ok()??;
         let streams = context.streams().try_collect::<Vec<_>>();
-        let streams = timeout(PATIENCE, streams).await.ok()?.ok()?;
+        let streams = timeout(TIMEOUT, streams).await.ok()?.ok()?;
         let copies = streams.iter().filter_map(|stream| stream.cluster.as_ref());
         let mut followers = copies.flat_map(|copies| &copies.replicas);
         Some(!streams.is_empty() && followers.all(|follower| follower.current))

@@ -6,7 +6,7 @@ use event_log::{Bucket, CheckpointBucket, EventLog};
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The contents of their bucket at an earlier time.
 pub(super) struct Older {
@@ -26,7 +26,7 @@ impl Older {
 
     /// Saves the bucket's current contents, if the log answers.
     pub(super) async fn look(&mut self) {
-        if let Ok(Some(stood)) = timeout(PATIENCE, read(&self.log)).await {
+        if let Ok(Some(stood)) = timeout(TIMEOUT, read(&self.log)).await {
             self.stood = stood;
         }
     }
@@ -40,7 +40,7 @@ impl Older {
             }
             Some(())
         };
-        matches!(timeout(PATIENCE, putting).await, Ok(Some(())))
+        matches!(timeout(TIMEOUT, putting).await, Ok(Some(())))
     }
 }
 

@@ -66,13 +66,13 @@ impl Nemesis {
         });
     }
 
-    /// Waits up to `patience` for the command in progress, and judges its output. An interrupted
+    /// Waits up to `max_wait` for the command in progress, and judges its output. An interrupted
     /// one has reported nothing.
-    async fn end_operation(&mut self, patience: Duration) {
+    async fn end_operation(&mut self, max_wait: Duration) {
         let Some(mut operation) = self.operation.take() else {
             return;
         };
-        let Ok(ended) = timeout(patience, &mut operation.output).await else {
+        let Ok(ended) = timeout(max_wait, &mut operation.output).await else {
             self.operation = Some(operation);
             return;
         };

@@ -14,7 +14,7 @@ use crate::world::text;
 use hostile::Dice;
 
 /// Silence after which the subscriber reconnects: the server pings more often.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A message received on a subscription.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ async fn connection(
     heard: &Mutex<Heard>,
     dice: &mut Dice,
 ) -> Option<()> {
-    let (mut socket, _) = timeout(PATIENCE, connect_async(url)).await.ok()?.ok()?;
+    let (mut socket, _) = timeout(TIMEOUT, connect_async(url)).await.ok()?.ok()?;
     let auth = json!({"type": "auth", "token": token});
     socket.send(Message::text(auth.to_string())).await.ok()?;
     let mut subscribe = json!({"type": "subscribe", "id": "s", "channel": channel});
@@ -103,7 +103,7 @@ async fn connection(
     with(heard, |heard| heard.connections += 1);
     let mut left = 200 + dice.below(5_000);
     while left > 0 {
-        let message = timeout(PATIENCE, socket.next()).await.ok()??.ok()?;
+        let message = timeout(TIMEOUT, socket.next()).await.ok()??.ok()?;
         let Message::Text(frame) = message else {
             continue;
         };

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// Timeout of one observation. No response leaves a gap.
-const PATIENCE: Duration = Duration::from_millis(900);
+const TIMEOUT: Duration = Duration::from_millis(900);
 
 /// One observation.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Watch {
             let mut connection = None;
             loop {
                 tokio::time::sleep(EVERY).await;
-                let looking = timeout(PATIENCE, look(&log, &database, &mut connection));
+                let looking = timeout(TIMEOUT, look(&log, &database, &mut connection));
                 match looking.await {
                     Ok(Some(events)) => {
                         let seconds = began.elapsed().as_secs_f64();

@@ -17,7 +17,7 @@ const KEPT: Duration = Duration::from_hours(24);
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 const TRY_EVERY: Duration = Duration::from_millis(100);
 /// How long a caller that needs copies to be gone waits for those that are being filled.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// How long the server may take to notice that a session is gone; it checks every second.
 const LEFT: Duration = Duration::from_secs(10);
 
@@ -37,7 +37,7 @@ pub async fn keep_copies_away(
     projections: &[&str],
 ) -> Result<CopiesAway, RepairError> {
     let mut session = connect::repairer(pool).await?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     for schema in schemas(projections) {
         while !try_lock(&mut session, &schema).await? {
             if Instant::now() > end {

@@ -2,7 +2,7 @@
 
 pub(crate) mod idle;
 pub(crate) mod layout;
-mod patience;
+mod log_retries;
 
 use event_log::{EventLog, Item};
 use futures::future::try_join_all;
@@ -11,12 +11,12 @@ use sqlx::{PgConnection, PgPool};
 use tokio::time::Instant;
 
 use self::layout::{Kept, Layout};
-pub(crate) use self::patience::Patience;
+pub(crate) use self::log_retries::LogRetries;
 use crate::batch::{Group, Member};
+use crate::bulk_throttle::BulkThrottle;
 use crate::checkpoint;
 use crate::connect;
 use crate::error::RepairError;
-use crate::pace::Pace;
 use crate::projection::{self, Projection, Role};
 use crate::replay::Replay;
 use crate::retry::retry;
@@ -186,12 +186,12 @@ impl Fold {
 }
 
 /// Folds one log up to `to` into several copies, each in its own session: the most expensive part,
-/// reading it, is done once for all of them, and the server writes them in parallel. With a `pace`
-/// it rests between batches.
+/// reading it, is done once for all of them, and the server writes them in parallel. With a
+/// `throttle` it rests between batches.
 pub(crate) async fn advance_together(
     copies: &mut [(&mut Fold, &mut PgConnection)],
     to: u64,
-    mut pace: Option<&mut Pace>,
+    mut throttle: Option<&mut BulkThrottle>,
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
     let folds = copies.iter().map(|(fold, _)| &**fold);
@@ -215,21 +215,21 @@ pub(crate) async fn advance_together(
             of: to,
         });
         // After the last batch there is no one to yield to.
-        if let (Some(pace), Some((_, session))) = (&mut pace, copies.first_mut())
+        if let (Some(throttle), Some((_, session))) = (&mut throttle, copies.first_mut())
             && reached < to
         {
-            pace.rest(session, began, count).await?;
+            throttle.rest(session, began, count).await?;
         }
     }
     Ok(())
 }
 
 async fn epoch(event_log: &EventLog, log: Log) -> Result<u32, RepairError> {
-    let mut patience = Patience::begin();
+    let mut retries = LogRetries::begin();
     loop {
         match event_log.end(log).await.map_err(RepairError::from) {
             Ok(end) => return Ok(end.epoch()),
-            Err(error) if patience.allows(&error).await => {}
+            Err(error) if retries.allows(&error).await => {}
             Err(error) => return Err(error),
         }
     }

@@ -124,13 +124,13 @@ async fn carry_out(
         tokio::select! {
             done = &mut work => {
                 let last = *told.borrow();
-                session.tell(operation, last).await?;
+                session.save_progress(operation, last).await?;
                 let stopped = done.is_none() && !shutdown.is_cancelled();
                 return Ok(if stopped { Some(Done::cancelled()) } else { done });
             }
             () = sleep(every) => {
                 let now = *told.borrow();
-                is_cancelled = session.tell(operation, now).await?;
+                is_cancelled = session.save_progress(operation, now).await?;
             }
         }
     }

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::store::{Done, Operation, Outcome};
 use crate::Dependencies;
 use crate::copy::{Progress, Tell};
+use crate::dead_letters::repair::repair_each;
 use crate::error::RepairError;
-use crate::letters::repair_each;
 use crate::rebuild::rebuild;
 use crate::verify::verify;
 

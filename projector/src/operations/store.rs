@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// Saves the progress; returns whether the operation is to be cancelled.
-    pub(super) async fn tell(
+    pub(super) async fn save_progress(
         &mut self,
         operation: &Operation,
         progress: Progress,

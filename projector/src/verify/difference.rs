@@ -30,7 +30,7 @@ impl<'a> Words<'a> {
         Self(log)
     }
 
-    pub(super) fn tell(&self, difference: &Difference<'_>) -> String {
+    pub(super) fn describe(&self, difference: &Difference<'_>) -> String {
         let Difference { table, columns, .. } = difference;
         let row = difference
             .log_says

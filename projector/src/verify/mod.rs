@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::difference::Words;
 use self::tables::{Comparison, compare};
-use crate::copy::{Copy, Patience, Progress, Tell, advance_together};
+use crate::bulk_throttle::BulkThrottle;
+use crate::copy::{Copy, LogRetries, Progress, Tell, advance_together};
 use crate::error::RepairError;
-use crate::pace::Pace;
 use crate::projection::Role;
 
 /// A difference may be a change in progress, such as the forgetting of a person: it destroys a key
@@ -55,10 +55,10 @@ pub async fn verify(
 ) -> Result<Verified, RepairError> {
     let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
     let checking = Box::pin(async {
-        let mut patience = Patience::begin();
+        let mut retries = LogRetries::begin();
         loop {
             match check(log, clock, &mut copy, tell).await {
-                Err(error) if patience.allows(&error).await => copy.reload().await?,
+                Err(error) if retries.allows(&error).await => copy.reload().await?,
                 checked => return checked,
             }
         }
@@ -78,11 +78,11 @@ async fn check(
     tell: Tell<'_>,
 ) -> Result<Verified, RepairError> {
     let mut verified = None;
-    let mut pace = Pace::begin(&mut copy.session).await?;
+    let mut throttle = BulkThrottle::begin(&mut copy.session).await?;
     for last in [false, true] {
         let to = target(log, copy).await?;
         let fold = &mut [(&mut copy.fold, &mut copy.session)];
-        advance_together(fold, to, Some(&mut pace), tell).await?;
+        advance_together(fold, to, Some(&mut throttle), tell).await?;
         let found = compare_now(log, clock, copy, tell).await?;
         let differ = found.differences > 0;
         if differ && !last {

@@ -148,7 +148,7 @@ async fn compare_one(
                 table_says: in_table.then_some(table_says),
                 log_says: in_log.then_some(log_says),
             };
-            comparison.told.push(words.tell(&difference));
+            comparison.told.push(words.describe(&difference));
         }
     }
     Ok(())

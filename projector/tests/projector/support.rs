@@ -385,9 +385,9 @@ pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
 
 /// Waits for something to become true.
 pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(90);
+    let deadline = Instant::now() + Duration::from_secs(90);
     while !is_so().await {
-        assert!(Instant::now() < patience, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
         sleep(Duration::from_millis(10)).await;
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::State as AppState;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use schemas::{AccountId, Log};
-use service::outflow::{AtKeyEnd, Patience, outflow};
+use service::outflow::{AtKeyEnd, StreamLimits, outflow};
 use service::{HttpError, Share, Shares};
 use sqlx::PgPool;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::gather::Gathering;
-use super::sheet::Sheet;
+use super::json_object::JsonObjectWriter;
 use crate::progress::Projection;
 use crate::reading::PersonalReading;
 use crate::state::State;
@@ -68,14 +68,14 @@ pub(super) async fn export_account(
     let place = state.own_exports.enter(person.account_id)?;
     let date = state.clock.now().format("%Y-%m-%d").to_string();
     let pieces = gathered(&state, models, &person, place).await?;
-    let patience = Patience {
+    let limits = StreamLimits {
         kind: "own export",
         stall: STALL,
         least_rate: LEAST_RATE,
         deadline: Some(Instant::now() + DEADLINE),
     };
     let ended = state.access.token_ended(&person);
-    let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
+    let body = outflow(pieces, limits, ended, AtKeyEnd::BreakOff);
     let file = format!("attachment; filename=\"waypost-account-{date}.json\"");
     let headers = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
@@ -113,10 +113,10 @@ async fn gathered(
     let organizations = state.access.organizations_of(person.account_id);
     background::spawn(async move {
         let _place = place;
-        let mut sheet = Sheet::new(pieces.clone());
+        let mut object = JsonObjectWriter::new(pieces.clone());
         let written = tokio::select! {
             () = pieces.closed() => return,
-            written = gathering.write(&mut sheet, &organizations) => written,
+            written = gathering.write(&mut object, &organizations) => written,
         };
         if let Err(error) = written {
             tracing::warn!(%error, "An export of an account was cut off");

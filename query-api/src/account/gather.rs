@@ -12,8 +12,8 @@ use serde_json::Value;
 use service::HttpError;
 use sqlx::PgPool;
 
+use super::json_object::JsonObjectWriter;
 use super::rows::{Many, Membership, Pause, Place, Position, Rows};
-use super::sheet::Sheet;
 
 /// A person's data, ready to be written.
 pub(super) struct Gathering {
@@ -69,20 +69,24 @@ impl Gathering {
     }
 
     /// Writes everything.
-    pub(super) async fn write(self, sheet: &mut Sheet, organizations: &[OrgId]) -> io::Result<()> {
-        sheet.field("account", &self.own)?;
-        sheet.field("organizations", &organizations)?;
-        self.many::<Membership>("circles", sheet).await?;
-        self.many::<Place>("places", sheet).await?;
-        self.many::<Pause>("pauses", sheet).await?;
-        self.calls(sheet).await?;
-        self.visits(sheet).await?;
-        self.many::<Position>("positions", sheet).await?;
-        sheet.finish().await
+    pub(super) async fn write(
+        self,
+        object: &mut JsonObjectWriter,
+        organizations: &[OrgId],
+    ) -> io::Result<()> {
+        object.field("account", &self.own)?;
+        object.field("organizations", &organizations)?;
+        self.many::<Membership>("circles", object).await?;
+        self.many::<Place>("places", object).await?;
+        self.many::<Pause>("pauses", object).await?;
+        self.calls(object).await?;
+        self.visits(object).await?;
+        self.many::<Position>("positions", object).await?;
+        object.finish().await
     }
 
-    async fn many<T: Many>(&self, name: &str, sheet: &mut Sheet) -> io::Result<()> {
-        sheet.list(name);
+    async fn many<T: Many>(&self, name: &str, object: &mut JsonObjectWriter) -> io::Result<()> {
+        object.list(name);
         let mut after = None;
         loop {
             let some = T::some(&self.rows, after.take()).await;
@@ -90,17 +94,17 @@ impl Gathering {
             let Some(last) = some.last() else { break };
             after = Some(last.place());
             for one in &some {
-                sheet.item(one).await?;
+                object.item(one).await?;
             }
         }
-        sheet.end_list();
+        object.end_list();
         Ok(())
     }
 
     /// Writes their calls for help, each with the responses to it. A call is also stored in
     /// organizations' streams. The one of persons is enough.
-    async fn calls(&self, sheet: &mut Sheet) -> io::Result<()> {
-        sheet.list("sos");
+    async fn calls(&self, object: &mut JsonObjectWriter) -> io::Result<()> {
+        object.list("sos");
         let mut after = 0;
         loop {
             let some = self
@@ -115,17 +119,17 @@ impl Gathering {
                 let stream = StreamId::new(&org, AggregateType::Sos, call.sos_id.as_str());
                 let events = self.log.load(&stream).await.map_err(io::Error::other)?;
                 for recorded in &events {
-                    self.fact(recorded, sheet).await?;
+                    self.fact(recorded, object).await?;
                 }
             }
         }
-        sheet.end_list();
+        object.end_list();
         Ok(())
     }
 
     /// Writes when they entered and left places.
-    async fn visits(&self, sheet: &mut Sheet) -> io::Result<()> {
-        sheet.list("visits");
+    async fn visits(&self, object: &mut JsonObjectWriter) -> io::Result<()> {
+        object.list("visits");
         let mut after = 0;
         loop {
             let some = self.rows.crossings_after(after).await;
@@ -135,22 +139,22 @@ impl Gathering {
             for sequence in &some {
                 let found = self.log.get(Log::Events, sequence.unsigned_abs()).await;
                 if let Some(recorded) = found.map_err(io::Error::other)? {
-                    self.fact(&recorded, sheet).await?;
+                    self.fact(&recorded, object).await?;
                 }
             }
         }
-        sheet.end_list();
+        object.end_list();
         Ok(())
     }
 
-    async fn fact(&self, recorded: &Recorded, sheet: &mut Sheet) -> io::Result<()> {
+    async fn fact(&self, recorded: &Recorded, object: &mut JsonObjectWriter) -> io::Result<()> {
         let data = self.log.reveal(&recorded.event).await;
         let fact = Fact {
             event_type: recorded.event.name().to_string(),
             time: recorded.time,
             data: data.map_err(io::Error::other)?,
         };
-        sheet.item(&fact).await
+        object.item(&fact).await
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod export;
 mod gather;
+mod json_object;
 mod rows;
-mod sheet;
 
 use axum::Router;
 use axum::routing::get;

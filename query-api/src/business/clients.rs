@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found};
+use super::list::{Found, ListQuery};
 use crate::paging::{Listed, Page, Parameters, find_page, wrong};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -55,20 +55,20 @@ pub(super) async fn list_clients(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let asked = Asked::of(&parameters, &CLIENTS)?;
+    let query = ListQuery::of(&parameters, &CLIENTS)?;
     let activity = asked_activity(&parameters)?;
     let models = reading.models(&[Projection::Clients]).await?;
-    let (org, page) = (reading.org(), &asked.page);
+    let (org, page) = (reading.org(), &query.page);
     let within = Within::all(&CLIENTS, org).of_state(activity);
-    if !(asked.search.is_plain() && activity.is_empty()) {
+    if !(query.search.is_plain() && activity.is_empty()) {
         let hits = within
-            .find::<Client>(COLUMNS, &asked.search, page, (models, reading.counts()))
+            .find::<Client>(COLUMNS, &query.search, page, (models, reading.counts()))
             .await?;
-        return Ok(asked.answer(&uri, hits));
+        return Ok(query.answer(&uri, hits));
     }
     let clients = find_clients(org, page, models).await?;
     let counting = (models, reading.counts());
-    asked.answer_rows(&uri, clients, within, counting).await
+    query.answer_rows(&uri, clients, within, counting).await
 }
 
 /// Returns the requested activity: `true` for active clients, `false` for inactive ones, empty for

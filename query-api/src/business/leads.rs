@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found};
+use super::list::{Found, ListQuery};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -56,20 +56,20 @@ pub(super) async fn list_leads(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let asked = Asked::of(&parameters, &LEADS)?;
+    let query = ListQuery::of(&parameters, &LEADS)?;
     let status = asked_words(&parameters, "status")?.unwrap_or_default();
     let models = reading.models(&[Projection::Leads]).await?;
-    let (org, page) = (reading.org(), &asked.page);
+    let (org, page) = (reading.org(), &query.page);
     let within = Within::all(&LEADS, org).of_state(&status);
-    if !(asked.search.is_plain() && within.is_known_by_key()) {
+    if !(query.search.is_plain() && within.is_known_by_key()) {
         let hits = within
-            .find::<Lead>(COLUMNS, &asked.search, page, (models, reading.counts()))
+            .find::<Lead>(COLUMNS, &query.search, page, (models, reading.counts()))
             .await?;
-        return Ok(asked.answer(&uri, hits));
+        return Ok(query.answer(&uri, hits));
     }
     let leads = find_leads(org, &status, page, models).await?;
     let counting = (models, reading.counts());
-    asked.answer_rows(&uri, leads, within, counting).await
+    query.answer_rows(&uri, leads, within, counting).await
 }
 
 async fn find_leads(

@@ -16,12 +16,12 @@ pub(super) trait Found: Listed {
 }
 
 /// The search and the page that a request asks for.
-pub(super) struct Asked {
+pub(super) struct ListQuery {
     pub(super) search: Search,
     pub(super) page: Page,
 }
 
-impl Asked {
+impl ListQuery {
     pub(super) fn of(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
         let search = Search::asked_for(parameters, kind)?;
         let page = Page::asked_in(parameters, search.by, DEFAULT_LIMIT)?;

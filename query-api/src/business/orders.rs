@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found};
+use super::list::{Found, ListQuery};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -106,19 +106,19 @@ pub(super) async fn list_orders(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let asked = Asked::of(&parameters, &ORDERS)?;
+    let query = ListQuery::of(&parameters, &ORDERS)?;
     let status = asked_status(&parameters)?;
     let models = reading.models(&[Projection::Orders]).await?;
-    let (org, page) = (reading.org(), &asked.page);
+    let (org, page) = (reading.org(), &query.page);
     let within = Within::all(&ORDERS, org).of_state(status);
-    if !asked.search.is_plain() {
-        let hits = within.find::<Row>(COLUMNS, &asked.search, page, (models, reading.counts()));
-        return Ok(asked.answer(&uri, hits.await?.map(Order::from)));
+    if !query.search.is_plain() {
+        let hits = within.find::<Row>(COLUMNS, &query.search, page, (models, reading.counts()));
+        return Ok(query.answer(&uri, hits.await?.map(Order::from)));
     }
     let rows = find_orders(org, status, page, models).await?;
     let orders: Vec<Order> = rows.into_iter().map(Order::from).collect();
     let counting = (models, reading.counts());
-    asked.answer_rows(&uri, orders, within, counting).await
+    query.answer_rows(&uri, orders, within, counting).await
 }
 
 /// The status that a request filters by, empty if none.

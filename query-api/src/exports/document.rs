@@ -14,7 +14,7 @@ use super::error::ExportError;
 use super::files::{PIECE_BYTES, Spool};
 use super::snapshot::Snapshot;
 use super::tuples::Batch;
-use super::{Asked, Document, ExcelWriter, Fallbacks, PdfWriter};
+use super::{Document, ExcelWriter, ExportRequest, Fallbacks, PdfWriter};
 
 /// Batches that may wait for the writer.
 const BATCHES_WAITING: usize = 2;
@@ -37,7 +37,7 @@ enum Rows {
 
 /// The requested file, its format and its fonts.
 pub(super) struct Writing {
-    pub(super) asked: Asked,
+    pub(super) request: ExportRequest,
     pub(super) format: Document,
     pub(super) fallbacks: Arc<Fallbacks>,
 }
@@ -97,26 +97,26 @@ impl Writing {
         waiting: mpsc::Receiver<Rows>,
         mut file: Awaited,
     ) -> Result<Spool, ExportError> {
-        let asked = self.asked;
+        let request = self.request;
         let mut rows = AwaitedRows {
             waiting,
-            columns: asked.kind.columns,
+            columns: request.kind.columns,
             gone: file.gone.clone(),
         };
         let title = Title {
             organization,
-            at: asked.at,
+            at: request.at,
         };
         match self.format {
             Document::Pdf => {
                 let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
-                let mut writer = PdfWriter::new(asked.kind, title, &self.fallbacks, out)?;
+                let mut writer = PdfWriter::new(request.kind, title, &self.fallbacks, out)?;
                 rows.each(|cells| Ok(writer.write_row(cells)?))?;
                 writer.finish()?;
             }
             Document::Excel => {
                 let (packed, whole) = (file.spool.scratch()?, file.spool.scratch()?);
-                let mut writer = ExcelWriter::new(asked.kind, title, packed)?;
+                let mut writer = ExcelWriter::new(request.kind, title, packed)?;
                 rows.each(|cells| Ok(writer.write_row(cells)?))?;
                 writer.finish(whole, BufWriter::with_capacity(PIECE_BYTES, &mut file))?;
             }

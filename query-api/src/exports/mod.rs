@@ -2,18 +2,19 @@
 //!
 //! A kind states its columns and its query once ([`Kind`]). Everything else is the same for all
 //! kinds. Rows are read from one snapshot, newest first, and written as they arrive: CSV goes
-//! straight to the client while it keeps up ([`ferry`]), Excel and PDF through a temporary file.
-//! Memory use is constant regardless of the number of rows, and no client makes the database wait.
+//! straight to the client while it keeps up ([`csv_stream`]), Excel and PDF through a temporary
+//! file. Memory use is constant regardless of the number of rows, and no client makes the database
+//! wait.
 
 mod column;
 mod companies;
 mod contacts;
 pub mod csv;
+mod csv_stream;
 mod deals;
 mod document;
 mod error;
 mod excel;
-mod ferry;
 mod files;
 mod format;
 mod packing;
@@ -38,7 +39,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{Stream, stream};
 use schemas::OrgId;
-use service::outflow::{AtKeyEnd, Patience, outflow};
+use service::outflow::{AtKeyEnd, StreamLimits, outflow};
 use service::{Clock, HttpError, Share, Shares};
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -46,11 +47,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub use self::column::{Cell, Column, Content, Kind};
 pub use self::companies::COMPANIES;
 pub use self::contacts::CONTACTS;
+use self::csv_stream::CsvStream;
 pub use self::deals::DEALS;
 pub use self::document::Title;
 pub use self::error::ExportError;
 pub use self::excel::ExcelWriter;
-use self::ferry::Ferry;
 use self::files::Files;
 pub use self::format::{Document, Format, Wanted};
 use self::packing::Coding;
@@ -121,7 +122,7 @@ pub struct Exports {
 
 /// One requested file.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ExportRequest {
     kind: &'static Kind,
     format: Format,
     since: Option<DateTime<Utc>>,
@@ -156,7 +157,7 @@ impl Exports {
         (method, headers): (&Method, &HeaderMap),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Response, HttpError> {
-        let asked = Asked {
+        let request = ExportRequest {
             kind,
             format,
             since,
@@ -171,14 +172,14 @@ impl Exports {
         if is_head || is_conditional(headers) {
             let name = kind.projection.name();
             let source = Source::read(&self.pool, org, name).await;
-            let version = source.map_err(ExportError::from)?.version(org, asked);
+            let version = source.map_err(ExportError::from)?.version(org, request);
             if version.is_known(headers) {
                 return Ok(unchanged(&version));
             }
             if is_head {
                 // A body of unknown length, as no one has counted the rows.
                 let nothing = Body::from_stream(stream::empty::<io::Result<Bytes>>());
-                return Ok(asked.answer(&version, nothing));
+                return Ok(request.answer(&version, nothing));
             }
         }
         let deadline = Instant::now() + self.settings.deadline;
@@ -186,21 +187,21 @@ impl Exports {
         let made = tokio::select! {
             biased;
             () = &mut ended => return Err(Refusal::InvalidKey.into()),
-            made = timeout_at(deadline, self.make(org, asked)) => made,
+            made = timeout_at(deadline, self.make(org, request)) => made,
         };
         let Made {
             pieces,
             length,
             version,
         } = made.map_err(|_| ExportError::Late)??;
-        let patience = Patience {
+        let limits = StreamLimits {
             kind: "export",
             stall: self.settings.stall,
             least_rate: self.settings.least_rate,
             deadline: Some(deadline),
         };
-        let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
-        let mut response = asked.answer(&version, body);
+        let body = outflow(pieces, limits, ended, AtKeyEnd::BreakOff);
+        let mut response = request.answer(&version, body);
         if let Some(length) = length {
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -208,31 +209,31 @@ impl Exports {
         Ok(response)
     }
 
-    async fn make(&self, org: &OrgId, asked: Asked) -> Result<Made, ExportError> {
-        match asked.format {
+    async fn make(&self, org: &OrgId, request: ExportRequest) -> Result<Made, ExportError> {
+        match request.format {
             Format::Csv => {
-                let ferry = Ferry {
+                let csv_stream = CsvStream {
                     org: org.clone(),
-                    kind: asked.kind,
-                    coding: asked.coding,
+                    kind: request.kind,
+                    coding: request.coding,
                     files: self.files.clone(),
                     lag: self.settings.lag,
                 };
-                let snapshot = self.open(org, asked).await?;
+                let snapshot = self.open(org, request).await?;
                 Ok(Made {
-                    version: snapshot.source.version(org, asked),
-                    pieces: Box::pin(ferry.carry(snapshot.batches)),
+                    version: snapshot.source.version(org, request),
+                    pieces: Box::pin(csv_stream.start(snapshot.batches)),
                     length: None,
                 })
             }
             Format::Document(format) => {
                 let spool = self.files.begin(org, self.settings.wait).await?;
                 let place = self.turn(&self.documents, org).await?;
-                let snapshot = self.open(org, asked).await?;
-                let version = snapshot.source.version(org, asked);
+                let snapshot = self.open(org, request).await?;
+                let version = snapshot.source.version(org, request);
                 let fallbacks = self.fallbacks.clone();
                 let writing = document::Writing {
-                    asked,
+                    request,
                     format,
                     fallbacks,
                 };
@@ -246,12 +247,12 @@ impl Exports {
         }
     }
 
-    async fn open(&self, org: &OrgId, asked: Asked) -> Result<Snapshot, ExportError> {
+    async fn open(&self, org: &OrgId, request: ExportRequest) -> Result<Snapshot, ExportError> {
         let reader = Reader {
             pool: self.pool.clone(),
-            kind: asked.kind,
-            since: asked.since,
-            stall: match asked.format {
+            kind: request.kind,
+            since: request.since,
+            stall: match request.format {
                 Format::Csv => self.settings.stall,
                 // These rows do not wait for a client, only for the thread that writes the file,
                 // which yields to everything else.
@@ -279,7 +280,7 @@ struct Made {
 
 type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, ExportError>> + Send>>;
 
-impl Asked {
+impl ExportRequest {
     fn answer(self, version: &Version, body: Body) -> Response {
         let disposition = format!(
             "attachment; filename=\"{}-{}.{}\"",

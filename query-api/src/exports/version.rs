@@ -11,7 +11,7 @@ use chrono::{DateTime, NaiveDateTime, SubsecRound as _, Utc};
 use schemas::OrgId;
 use sqlx::PgExecutor;
 
-use super::{Asked, Format};
+use super::{ExportRequest, Format};
 
 /// Changes whenever the same records are written differently than before.
 const WRITING: u32 = 1;
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// Returns the version of the requested file.
-    pub(super) fn version(&self, org: &OrgId, asked: Asked) -> Version {
+    pub(super) fn version(&self, org: &OrgId, request: ExportRequest) -> Version {
         let mut hash = DefaultHasher::new();
         (
             WRITING,
@@ -78,15 +78,15 @@ impl Source {
             self.sequence,
         )
             .hash(&mut hash);
-        (asked.kind.name, asked.kind.statement).hash(&mut hash);
-        (asked.coding, asked.since).hash(&mut hash);
-        for column in asked.kind.columns {
+        (request.kind.name, request.kind.statement).hash(&mut hash);
+        (request.coding, request.since).hash(&mut hash);
+        for column in request.kind.columns {
             column.name.hash(&mut hash);
         }
-        let weak = match asked.format {
+        let weak = match request.format {
             Format::Csv => "",
             Format::Document(_) => {
-                (asked.format.extension(), &self.organization).hash(&mut hash);
+                (request.format.extension(), &self.organization).hash(&mut hash);
                 // A document also contains the time of its creation.
                 "W/"
             }
@@ -97,7 +97,7 @@ impl Source {
             tag: Some(format!("{weak}\"{second:x}-{hash:016x}\"")),
             // If changes come faster than once a second, their times run ahead, but nothing can
             // have changed later than now.
-            changed_at: self.changed_at.filter(|changed| *changed <= asked.at),
+            changed_at: self.changed_at.filter(|changed| *changed <= request.at),
         }
     }
 }

@@ -5,10 +5,10 @@
 //! server-sent events that continue. A reader holds a place ([`places`]) while it takes what it
 //! requested, and no longer than its key is valid.
 
-mod asked;
 mod followed;
 mod line;
 mod places;
+mod query;
 mod reader;
 mod settings;
 mod sharing;
@@ -33,16 +33,16 @@ use service::outflow::{AtKeyEnd, outflow};
 use service::{Clock, HttpError};
 use tokio::time::{Instant, sleep};
 
-pub use self::asked::{Asked, Form};
 pub(crate) use self::places::Feeds;
 use self::places::ReaderPlace;
+pub use self::query::{FeedQuery, Form};
 use self::reader::Reader;
 pub use self::settings::FeedSettings;
 pub(crate) use self::window::{around, event_at, newest_before};
 use crate::state::State;
 
 /// How long opening a feed is retried while the log does not answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn router() -> Router<State> {
@@ -76,20 +76,20 @@ async fn answer(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Response, HttpError> {
-    let asked = Asked::read(log, &state.log, uri, headers)?;
-    let form = asked.form;
+    let query = FeedQuery::read(log, &state.log, uri, headers)?;
+    let form = query.form;
     let place = state.feeds.enter(&caller)?;
-    let reader = open(state, log, &caller.org, asked).await?;
-    let (patience, ended) = (state.feeds.patience(), state.access.ended(&caller));
+    let reader = open(state, log, &caller.org, query).await?;
+    let (limits, ended) = (state.feeds.stream_limits(), state.access.ended(&caller));
     let (kind, body) = match form {
         Form::Lines => {
             let pieces = holding(place, reader.lines());
-            let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
+            let body = outflow(pieces, limits, ended, AtKeyEnd::BreakOff);
             ("application/x-ndjson", body)
         }
         Form::ServerSent => {
             let pieces = holding(place, sse::stream(reader));
-            let body = outflow(pieces, patience, ended, AtKeyEnd::End);
+            let body = outflow(pieces, limits, ended, AtKeyEnd::End);
             ("text/event-stream", body)
         }
     };
@@ -101,18 +101,18 @@ async fn answer(
 }
 
 /// Opens a reader, in turn with others, since a busy log may not answer immediately.
-async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Reader, HttpError> {
+async fn open(state: &State, log: Log, org: &OrgId, query: FeedQuery) -> Result<Reader, HttpError> {
     // Before taking a turn, so that a throttled organization does not block others.
     state.log.until_read(org).await;
     let _turn = state.feeds.begin(org).await;
     let begun = Instant::now();
     loop {
-        match Reader::open(&state.log, &state.clock, log, Some(org), asked.clone()).await {
+        match Reader::open(&state.log, &state.clock, log, Some(org), query.clone()).await {
             Ok(reader) => {
                 let reader = reader.in_turns(state.feeds.turns());
                 return reader.map_err(HttpError::from);
             }
-            Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) if error.passes() && begun.elapsed() < TIMEOUT => sleep(AGAIN).await,
             Err(error) => {
                 let away = "the event log is not available; try again in a moment";
                 let away = HttpError::unavailable(away).with_cause(error);
@@ -139,10 +139,10 @@ pub async fn lines(
     clock: &Arc<dyn Clock>,
     feed: Log,
     org: Option<&OrgId>,
-    asked: Asked,
+    query: FeedQuery,
 ) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>, ReadError> {
     if let Some(org) = org {
         log.until_read(org).await;
     }
-    Ok(Reader::open(log, clock, feed, org, asked).await?.lines())
+    Ok(Reader::open(log, clock, feed, org, query).await?.lines())
 }

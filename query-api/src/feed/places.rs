@@ -11,7 +11,7 @@ use std::time::Duration;
 use access::Caller;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemas::{KeyId, OrgId};
-use service::outflow::Patience;
+use service::outflow::StreamLimits;
 use service::{HttpError, Share, Shares};
 
 use super::settings::FeedSettings;
@@ -112,8 +112,8 @@ impl Feeds {
     }
 
     /// Returns how long feeds wait for their readers.
-    pub(super) fn patience(&self) -> Patience {
-        Patience {
+    pub(super) fn stream_limits(&self) -> StreamLimits {
+        StreamLimits {
             kind: "feed",
             stall: self.settings.stall,
             least_rate: self.settings.least_rate,

@@ -11,16 +11,16 @@ use schemas::{AccountId, AggregateType, Log, OrgId, Recorded, Visibility};
 use service::{Clock, Share};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::asked::{Asked, Form};
 use super::followed::{Followed, Taken};
 use super::line::line;
 use super::places::{Crowded, TURN, Turns};
+use super::query::{FeedQuery, Form};
 use super::sharing::Sharing;
 
 /// Events per batch: enough to be fast, few enough to hold little for a slow reader.
 const CHUNK: usize = 64;
 /// How long to retry if the log does not provide who may be seen, or sealed data.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(100);
 /// The cost of beginning for the log's server, as bytes that are read.
 const BEGINNING: usize = 64 * 1024;
@@ -86,7 +86,7 @@ pub(super) struct Reader {
     passed: u64,
     /// Bytes that were sent last and may not have been taken yet.
     held: usize,
-    asked: Asked,
+    query: FeedQuery,
     /// The position after which it began.
     start: Position,
     /// The last sequence to send. Server-sent events continue forever.
@@ -102,15 +102,15 @@ impl Reader {
         clock: &Arc<dyn Clock>,
         feed: Log,
         org: Option<&OrgId>,
-        asked: Asked,
+        query: FeedQuery,
     ) -> Result<Self, ReadError> {
         if let Some(org) = org {
             log.count_read(org, BEGINNING);
         }
         let end = log.end(feed).await?.sequence();
-        let (after, end) = match asked.form {
-            Form::Lines => (asked.after.unwrap_or(0), Some(end)),
-            Form::ServerSent => (asked.after.unwrap_or(end), None),
+        let (after, end) = match query.form {
+            Form::Lines => (query.after.unwrap_or(0), Some(end)),
+            Form::ServerSent => (query.after.unwrap_or(end), None),
         };
         let (followed, sharing) = match org {
             None => {
@@ -136,8 +136,8 @@ impl Reader {
             taken: Vec::new(),
             passed: after,
             held: 0,
-            left: asked.limit.unwrap_or(u64::MAX),
-            asked,
+            left: query.limit.unwrap_or(u64::MAX),
+            query,
             start: log.position(feed, after),
             end,
         })
@@ -202,7 +202,7 @@ impl Reader {
             let told = self.tell().await;
             drop(turn.take());
             match told {
-                Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+                Err(error) if error.passes() && begun.elapsed() < TIMEOUT => sleep(AGAIN).await,
                 told => return told.map(Some),
             }
         }
@@ -334,7 +334,7 @@ impl Reader {
 
     fn is_asked_for(&self, recorded: &Recorded) -> bool {
         recorded.event.visibility() == Visibility::Public
-            && self.asked.wants(&recorded.event.name())
+            && self.query.wants(&recorded.event.name())
     }
 
     /// Whether an entry that cannot be read may be an event that would have to be sent, judging by
@@ -346,7 +346,7 @@ impl Reader {
         let id = EventLog::ids_of(subject).and_then(|(_, id)| id.parse().ok());
         match (kind, &self.sharing, id.map(AccountId)) {
             (AggregateType::Track, Some(sharing), Some(person)) => sharing.knows(person),
-            _ => self.asked.wants_of(kind),
+            _ => self.query.wants_of(kind),
         }
     }
 

@@ -5,8 +5,8 @@ use schemas::{Log, OrgId};
 use serde_json::Value;
 use service::HttpError;
 
-use super::asked::{Asked, Form};
 use super::open;
+use super::query::{FeedQuery, Form};
 use crate::state::State;
 
 /// Sequences searched at first, and the factor by which the range grows each time.
@@ -32,13 +32,13 @@ async fn between(
     through: u64,
     most: usize,
 ) -> Result<Vec<Value>, HttpError> {
-    let asked = Asked {
+    let query = FeedQuery {
         form: Form::Lines,
         after: Some(after),
         types: Vec::new(),
         limit: Some(most as u64),
     };
-    let mut reader = open(state, Log::Events, org, asked).await?.through(through);
+    let mut reader = open(state, Log::Events, org, query).await?.through(through);
     let mut events = Vec::new();
     while let Some(told) = reader.next().await.map_err(away)? {
         for one in told {

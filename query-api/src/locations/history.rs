@@ -17,13 +17,13 @@ const DEFAULT_LIMIT: i64 = 100;
 const MAX_LIMIT: i64 = 1_000;
 
 /// The requested part of the history.
-struct Asked {
+struct HistoryQuery {
     from: Option<DateTime<Utc>>,
     to: Option<DateTime<Utc>>,
     limit: i64,
 }
 
-impl Asked {
+impl HistoryQuery {
     fn read(parameters: &Parameters) -> Result<Self, HttpError> {
         let limit = parameters.count("limit", DEFAULT_LIMIT)?;
         if limit > MAX_LIMIT {
@@ -75,8 +75,8 @@ pub(super) async fn get_history(
     if !are_connected(viewer, subject, models).await? {
         return Err(HttpError::forbidden("you may not see this person"));
     }
-    let asked = Asked::read(&parameters)?;
-    let data = find_history(viewer, subject, &asked, state.clock.now(), models).await?;
+    let query = HistoryQuery::read(&parameters)?;
+    let data = find_history(viewer, subject, &query, state.clock.now(), models).await?;
     Ok(Json(Positions { data }))
 }
 
@@ -102,7 +102,7 @@ async fn are_connected(
 async fn find_history(
     viewer: AccountId,
     subject: AccountId,
-    asked: &Asked,
+    query: &HistoryQuery,
     now: DateTime<Utc>,
     models: &PgPool,
 ) -> Result<Vec<Position>, sqlx::Error> {
@@ -126,10 +126,10 @@ async fn find_history(
            ORDER BY fix.recorded_at DESC LIMIT $6"#,
         bigint(viewer),
         bigint(subject),
-        asked.from,
-        asked.to,
+        query.from,
+        query.to,
         now,
-        asked.limit,
+        query.limit,
     )
     .fetch_all(models)
     .await

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use url::form_urlencoded;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 /// The number of statuses tested per kind.
 const STATUSES: usize = 6;
@@ -118,7 +118,7 @@ impl Kind {
 
     async fn write(
         &self,
-        house: &House,
+        api: &TestApi,
         changes: &[Change],
         ids: &[String],
         records: &mut Records,
@@ -134,22 +134,22 @@ impl Kind {
                 }
             };
         }
-        house.execute(self.clear).await;
+        api.execute(self.clear).await;
         sqlx::query(self.insert)
-            .bind(house.org.as_str())
+            .bind(api.org.as_str())
             .bind(records.keys().collect::<Vec<_>>())
             .bind(records.values().map(|one| &one.0).collect::<Vec<_>>())
             .bind(records.values().map(|one| one.1).collect::<Vec<_>>())
-            .execute(&house.pool)
+            .execute(&api.pool)
             .await
             .unwrap();
-        house.count_lists().await;
+        api.count_lists().await;
     }
 
     /// Compares a list with the records: every page by its number, and the walk by its links.
     async fn compare(
         &self,
-        house: &House,
+        api: &TestApi,
         records: &Records,
         asked: &str,
         limit: usize,
@@ -171,7 +171,7 @@ impl Kind {
         };
         let first = format!("{}?limit={limit}{filter}", self.list);
         for page in 1..=list.len() / limit + 2 {
-            let answer = house.get(&format!("{first}&page={page}")).await;
+            let answer = api.get(&format!("{first}&page={page}")).await;
             let expected = list.iter().skip((page - 1) * limit).take(limit);
             let expected: Vec<_> = expected.cloned().collect();
             prop_assert_eq!(answer.all("id"), expected, "{} page {}", first, page);
@@ -179,7 +179,7 @@ impl Kind {
             prop_assert_eq!(total, list.len(), "{} page {}", first, page);
             prop_assert_eq!(answer.next().is_some(), page * limit < list.len());
         }
-        prop_assert_eq!(house.walk(first).await, list);
+        prop_assert_eq!(api.walk(first).await, list);
         Ok(())
     }
 }
@@ -192,7 +192,7 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Change>>> {
 }
 
 /// Returns ids of which every third begins a block, and every ninth one of the second level.
-async fn ids(house: &House) -> Vec<String> {
+async fn ids(api: &TestApi) -> Vec<String> {
     sqlx::query_scalar(
         "WITH tried AS (
              SELECT 'id' || n AS id, sha256(convert_to('id' || n, 'UTF8')) AS hash
@@ -203,7 +203,7 @@ async fn ids(house: &House) -> Vec<String> {
              UNION ALL (SELECT id FROM tried WHERE hash >= '\\x01' LIMIT 100))
          SELECT id FROM found ORDER BY md5(id)",
     )
-    .fetch_all(&house.pool)
+    .fetch_all(&api.pool)
     .await
     .unwrap()
 }
@@ -225,8 +225,8 @@ fn pages_and_walks_of_a_part_of_a_type_are_what_sorting_the_rows_gives() {
 
 fn check_histories(kind: &Kind) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let house = runtime.block_on(House::open());
-    let ids = runtime.block_on(ids(&house));
+    let api = runtime.block_on(TestApi::open());
+    let ids = runtime.block_on(ids(&api));
     let mut runner = TestRunner::new(Config {
         cases: 24,
         failure_persistence: None,
@@ -236,14 +236,14 @@ fn check_histories(kind: &Kind) {
         runtime.block_on(async {
             let mut records = Records::new();
             for changes in rounds {
-                kind.write(&house, &changes, &ids, &mut records).await;
+                kind.write(&api, &changes, &ids, &mut records).await;
                 for asked in &kind.asked {
-                    kind.compare(&house, &records, asked, limit).await?;
+                    kind.compare(&api, &records, asked, limit).await?;
                 }
             }
             Ok(())
         })
     });
-    runtime.block_on(house.close());
+    runtime.block_on(api.close());
     outcome.unwrap();
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const ORDERS: &str = "INSERT INTO orders
     SELECT $1, 'o' || lpad(i::text, 3, '0'), 'No. ' || i,
@@ -12,11 +12,11 @@ const ORDERS: &str = "INSERT INTO orders
     FROM generate_series(0, 249) AS i";
 const STATUSES: [&str; 4] = ["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
-async fn house_of_orders() -> House {
-    let house = House::open().await;
-    house.execute(ORDERS).await;
-    house.count_lists().await;
-    house
+async fn api_with_orders() -> TestApi {
+    let api = TestApi::open().await;
+    api.execute(ORDERS).await;
+    api.count_lists().await;
+    api
 }
 
 /// Newest first, then by id; all, or those of one status.
@@ -31,7 +31,7 @@ fn expected(status: Option<usize>) -> Vec<String> {
 
 #[tokio::test]
 async fn pages_by_number_and_by_link_make_up_the_list() {
-    let house = house_of_orders().await;
+    let api = api_with_orders().await;
     let filters = (0..4).map(Some).chain([None]);
     for status in filters {
         let filter = status.map_or(String::new(), |nth| format!("&status={}", STATUSES[nth]));
@@ -41,7 +41,7 @@ async fn pages_by_number_and_by_link_make_up_the_list() {
             let (mut by_number, mut by_link) = (Vec::new(), Vec::new());
             for page in 1..=expected.len() / limit + 1 {
                 let path = format!("/api/v1/orders?limit={limit}&page={page}{filter}");
-                let answer = house.get(&path).await;
+                let answer = api.get(&path).await;
                 let list = answer.json();
                 assert_eq!(list["total"], expected.len(), "{path}");
                 assert_eq!(
@@ -56,7 +56,7 @@ async fn pages_by_number_and_by_link_make_up_the_list() {
                 by_number.extend(answer.all("id"));
             }
             while let Some(path) = next {
-                let answer = house.get(&path).await;
+                let answer = api.get(&path).await;
                 assert_eq!(answer.json()["total"], expected.len(), "{path}");
                 by_link.extend(answer.all("id"));
                 next = answer.next();
@@ -65,18 +65,18 @@ async fn pages_by_number_and_by_link_make_up_the_list() {
             assert_eq!(by_link, expected, "limit {limit}{filter}");
         }
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_page_past_the_end_is_empty() {
-    let house = house_of_orders().await;
+    let api = api_with_orders().await;
     for (query, total) in [
         ("page=14", 250),
         ("page=99999999999999999999&limit=100", 250),
         ("page=5&status=ACTIVE", 63),
     ] {
-        let answer = house.get(&format!("/api/v1/orders?{query}")).await;
+        let answer = api.get(&format!("/api/v1/orders?{query}")).await;
         let list = answer.json();
         assert_eq!(
             (answer.status, &list["total"]),
@@ -88,14 +88,14 @@ async fn a_page_past_the_end_is_empty() {
     }
     for path in ["/api/v1/leads", "/api/v1/clients"] {
         let empty = json!({"data": [], "total": 0, "page": 1, "limit": 20});
-        assert_eq!(house.get(path).await.json(), empty, "{path}");
+        assert_eq!(api.get(path).await.json(), empty, "{path}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn records_have_their_fields_and_no_others() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for row in [
         "INSERT INTO orders VALUES ($1, 'o1', 'A-1', 'COMPLETED', -9223372036854775808, 'gold', 'Ada',
          'ada@example.com', 'Bicycle', '2026-11-21T14:09:33.125Z', now())",
@@ -112,10 +112,10 @@ async fn records_have_their_fields_and_no_others() {
         "INSERT INTO totals (org_id, kind, count)
          VALUES ($1, 'orders', 2), ($1, 'leads', 2), ($1, 'clients', 2)",
     ] {
-        house.execute(row).await;
+        api.execute(row).await;
     }
     let (at, newyear) = ("2026-11-21T14:09:33Z", "2026-01-01T00:00:00Z");
-    let data = async |path: &str| house.get(path).await.json()["data"].clone();
+    let data = async |path: &str| api.get(path).await.json()["data"].clone();
     assert_eq!(
         data("/api/v1/orders").await,
         json!([
@@ -145,13 +145,13 @@ async fn records_have_their_fields_and_no_others() {
              "city": null, "isActive": true, "createdAt": newyear},
         ])
     );
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn the_trend_has_the_twelve_months_up_to_now() {
     let now: DateTime<Utc> = "2026-02-28T23:59:59.999Z".parse().unwrap();
-    let house = House::open_at(now).await;
+    let api = TestApi::open_at(now).await;
     for row in [
         "INSERT INTO revenue_months VALUES
          ($1, '2025-02-01', 1), ($1, '2025-03-01', 20), ($1, '2025-12-01', 9223372036854775807),
@@ -159,9 +159,9 @@ async fn the_trend_has_the_twelve_months_up_to_now() {
         "INSERT INTO totals (org_id, kind, state, count) VALUES
          ($1, 'orders', '', 2), ($1, 'orders', 'ACTIVE', 2), ($1, 'leads', '', 3)",
     ] {
-        house.execute(row).await;
+        api.execute(row).await;
     }
-    let answer = house.get("/api/v1/analytics?limit=x").await;
+    let answer = api.get("/api/v1/analytics?limit=x").await;
     assert_eq!(answer.status, 200);
     let months = [
         "2025-03", "2025-04", "2025-05", "2025-06", "2025-07", "2025-08", "2025-09", "2025-10",
@@ -182,12 +182,12 @@ async fn the_trend_has_the_twelve_months_up_to_now() {
         json!({"totalRevenue": i128::from(i64::MAX) + 4_321, "totalOrders": 2, "totalLeads": 3,
                "conversionRate": 66.67, "monthlyRevenue": trend})
     );
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn wrong_parameters_are_refused_by_name() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for (query, word, why) in [
         ("limit=101", "limit", "100"),
         ("limit=0", "limit", "1 or more"),
@@ -200,7 +200,7 @@ async fn wrong_parameters_are_refused_by_name() {
         ("cursor=x", "cursor", "list"),
     ] {
         for list in ["orders", "leads", "clients"] {
-            let answer = house.get(&format!("/api/v1/{list}?{query}")).await;
+            let answer = api.get(&format!("/api/v1/{list}?{query}")).await;
             assert_eq!(answer.status, 400, "{list}?{query}");
             let error = answer.error();
             assert!(
@@ -210,7 +210,7 @@ async fn wrong_parameters_are_refused_by_name() {
         }
     }
     for status in ["DONE", "active", "", "ACTIVE,COMPLETED", "%00"] {
-        let answer = house.get(&format!("/api/v1/orders?status={status}")).await;
+        let answer = api.get(&format!("/api/v1/orders?status={status}")).await;
         assert_eq!(answer.status, 400, "{status}");
         let error = answer.error();
         assert!(
@@ -219,20 +219,20 @@ async fn wrong_parameters_are_refused_by_name() {
         );
     }
     // A status of leads may be any text.
-    assert_eq!(house.get("/api/v1/leads?status=DONE").await.status, 200);
-    house.close().await;
+    assert_eq!(api.get("/api/v1/leads?status=DONE").await.status, 200);
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_key_comes_in_either_header_and_is_counted_by_the_minute() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let scopes = [
         "read:orders",
         "read:leads",
         "read:clients",
         "read:analytics",
     ];
-    let key = house.key_with_limit(&house.org, &scopes, 1).await;
+    let key = api.key_with_limit(&api.org, &scopes, 1).await;
     let bearer = format!("Bearer {key}");
     for path in [
         "/api/v1/orders",
@@ -244,27 +244,24 @@ async fn a_key_comes_in_either_header_and_is_counted_by_the_minute() {
             ("x-api-key", key.as_str()),
             ("authorization", bearer.as_str()),
         ] {
-            let answer = house.get_as(path, &[header]).await;
+            let answer = api.get_as(path, &[header]).await;
             assert_eq!(answer.status, 200, "{path}");
             assert_eq!(
                 answer.header("ratelimit-policy"),
                 Some("\"minute\";q=100000;w=60")
             );
         }
-        assert_eq!(house.get_as(path, &[]).await.status, 401, "{path}");
-        assert_eq!(
-            house.get_as(path, &[("x-api-key", "wp_x")]).await.status,
-            401
-        );
+        assert_eq!(api.get_as(path, &[]).await.status, 401, "{path}");
+        assert_eq!(api.get_as(path, &[("x-api-key", "wp_x")]).await.status, 401);
     }
     // The hourly window of that key is another one, and other paths do not accept X-Api-Key.
-    let answer = house
+    let answer = api
         .get_as("/api/export/deals", &[("x-api-key", &key)])
         .await;
     assert_eq!(answer.status, 401);
-    let answer = house
+    let answer = api
         .get_as("/api/export/deals", &[("authorization", &bearer)])
         .await;
     assert_eq!(answer.status, 403);
-    house.close().await;
+    api.close().await;
 }

@@ -1,6 +1,6 @@
 //! Checks before a response: the key, its limit, its scopes, and the owner of the data.
 
-use crate::support::House;
+use crate::support::TestApi;
 use schemas::OrgId;
 
 /// Every read, with the scope that it requires.
@@ -25,11 +25,11 @@ const READS: &[(&str, &str)] = &[
 
 #[tokio::test]
 async fn no_read_is_without_its_key_and_scope() {
-    let house = House::open().await;
-    let without = house.key_for(&house.org, &["events:read"]).await;
+    let api = TestApi::open().await;
+    let without = api.key_for(&api.org, &["events:read"]).await;
     let without = format!("Bearer {without}");
     for (path, scope) in READS {
-        let answer = house
+        let answer = api
             .get_with(path, &[("authorization", "Bearer wp_x")])
             .await;
         assert_eq!(answer.status, 401, "{path}");
@@ -38,34 +38,34 @@ async fn no_read_is_without_its_key_and_scope() {
             ("authorization", without.as_str()),
             ("waypost-min-position", "x"),
         ];
-        let answer = house.get_with(path, &headers).await;
+        let answer = api.get_with(path, &headers).await;
         assert_eq!(answer.status, 403, "{path}");
         assert!(answer.error().contains(scope), "{path}: {}", answer.error());
         assert!(answer.headers.contains_key("ratelimit"), "{path}");
 
-        let with = house.key_for(&house.org, &[scope]).await;
+        let with = api.key_for(&api.org, &[scope]).await;
         let with = format!("Bearer {with}");
-        let answer = house.get_with(path, &[("authorization", &with)]).await;
+        let answer = api.get_with(path, &[("authorization", &with)]).await;
         assert!(matches!(answer.status, 200 | 404), "{path}: {answer:?}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_used_up_limit_comes_before_a_missing_scope() {
-    let house = House::open().await;
-    let key = house.key_with_limit(&house.org, &["events:read"], 1).await;
+    let api = TestApi::open().await;
+    let key = api.key_with_limit(&api.org, &["events:read"], 1).await;
     let key = format!("Bearer {key}");
     for (status, path) in [(403, "/api/v1/keys"), (429, "/api/export/contacts")] {
-        let answer = house.get_with(path, &[("authorization", &key)]).await;
+        let answer = api.get_with(path, &[("authorization", &key)]).await;
         assert_eq!(answer.status, status, "{path}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn nobody_sees_what_belongs_to_another_organization() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for row in [
         "INSERT INTO contacts (org_id, id, first_name, created_at, updated_at)
          VALUES ($1, 'c1', 'Ada', now(), now())",
@@ -92,15 +92,15 @@ async fn nobody_sees_what_belongs_to_another_organization() {
         "INSERT INTO deliveries VALUES
          ($1, 'd1', 'h1', gen_random_uuid(), 1, 'run.started', 'PENDING', NULL, '[]', now(), now())",
     ] {
-        house.execute(row).await;
+        api.execute(row).await;
     }
     let other = OrgId::from("another");
-    let stranger = house.key_for(&other, &["admin"]).await;
+    let stranger = api.key_for(&other, &["admin"]).await;
     let stranger = format!("Bearer {stranger}");
     for (path, _) in READS {
-        let own = house.get(path).await;
+        let own = api.get(path).await;
         assert_eq!(own.status, 200, "{path}: {own:?}");
-        let answer = house.get_with(path, &[("authorization", &stranger)]).await;
+        let answer = api.get_with(path, &[("authorization", &stranger)]).await;
         let (status, text) = (answer.status, answer.text());
         let only_header = !text.starts_with('{') && text.lines().count() == 1;
         let nothing = text.contains("\"data\":[]")
@@ -108,5 +108,5 @@ async fn nobody_sees_what_belongs_to_another_organization() {
         let empty = status == 200 && (only_header || nothing);
         assert!(status == 404 || empty, "{path}: {status} {text}");
     }
-    house.close().await;
+    api.close().await;
 }

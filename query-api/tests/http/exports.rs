@@ -9,7 +9,7 @@ use futures::StreamExt;
 use query_api::QuerySettings;
 use query_api::exports::ExportSettings;
 
-use crate::support::{House, settings};
+use crate::support::{TestApi, settings};
 
 const CONTACTS: &str = "INSERT INTO contacts
     SELECT $1, 'c' || lpad(i::text, 5, '0'), 'Ada', 'Lovelace, \"Countess\"', '=1+1', '+4915112345678',
@@ -17,10 +17,10 @@ const CONTACTS: &str = "INSERT INTO contacts
            '2026-11-21T00:00:00Z'::timestamptz + make_interval(secs => i / 100), '2026-11-21T12:00:00.5Z'
     FROM generate_series(0, 24999) AS i";
 
-async fn house_of_contacts() -> House {
-    let house = House::open().await;
-    house.execute(CONTACTS).await;
-    house
+async fn api_with_contacts() -> TestApi {
+    let api = TestApi::open().await;
+    api.execute(CONTACTS).await;
+    api
 }
 
 fn ids() -> Vec<String> {
@@ -31,8 +31,8 @@ fn ids() -> Vec<String> {
 
 #[tokio::test]
 async fn csv_has_every_contact_newest_first() {
-    let house = house_of_contacts().await;
-    let answer = house.get("/api/export/contacts?format=crm").await;
+    let api = api_with_contacts().await;
+    let answer = api.get("/api/export/contacts?format=crm").await;
     assert_eq!(answer.status, 200);
     assert_eq!(
         answer.header("content-type"),
@@ -61,28 +61,28 @@ async fn csv_has_every_contact_newest_first() {
         .map(|row| row.unwrap()[0].to_owned())
         .collect();
     assert_eq!(found, ids());
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn rows_that_are_stored_in_no_order_come_newest_first_too() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let shuffled = "INSERT INTO contacts (org_id, id, created_at, updated_at)
         SELECT $1, 'c' || lpad(i::text, 5, '0'), '2026-11-21Z'::timestamptz - make_interval(secs => i), now()
         FROM generate_series(0, 4999) AS i ORDER BY md5(i::text)";
-    house.execute(shuffled).await;
-    house.execute("ANALYZE contacts -- of $1").await;
-    let text = house.get("/api/export/contacts").await.text();
+    api.execute(shuffled).await;
+    api.execute("ANALYZE contacts -- of $1").await;
+    let text = api.get("/api/export/contacts").await.text();
     let found: Vec<_> = text.lines().skip(1).map(|row| &row[..6]).collect();
     let wanted: Vec<_> = (0..5_000).map(|id| format!("c{id:05}")).collect();
     assert_eq!(found, wanted);
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn excel_and_pdf_have_every_contact_too() {
-    let house = house_of_contacts().await;
-    let excel = house.get("/api/export/contacts?format=excel").await;
+    let api = api_with_contacts().await;
+    let excel = api.get("/api/export/contacts?format=excel").await;
     let sheet_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     assert_eq!(excel.header("content-type"), Some(sheet_type));
     assert!(
@@ -98,104 +98,102 @@ async fn excel_and_pdf_have_every_contact_too() {
     let found: Vec<String> = sheet.rows().skip(1).map(|row| row[0].to_string()).collect();
     assert_eq!(found, ids());
 
-    let pdf = house.get("/api/export/contacts?format=pdf").await;
+    let pdf = api.get("/api/export/contacts?format=pdf").await;
     assert_eq!(pdf.header("content-type"), Some("application/pdf"));
     assert!(pdf.body.starts_with(b"%PDF-1.7\n"));
     assert!(pdf.body.ends_with(b"%%EOF\n"));
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn an_organization_without_contacts_gets_files_without_rows() {
-    let house = House::open().await;
-    let csv = house.get("/api/export/contacts").await;
+    let api = TestApi::open().await;
+    let csv = api.get("/api/export/contacts").await;
     assert_eq!((csv.status, csv.text().lines().count()), (200, 1));
     for format in ["excel", "pdf"] {
-        let answer = house
+        let answer = api
             .get(&format!("/api/export/contacts?format={format}"))
             .await;
         assert_eq!(answer.status, 200, "{format}");
         assert!(!answer.body.is_empty(), "{format}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn head_says_what_get_would_send_and_reads_nothing() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     // Reading would fail.
-    house.execute("DROP TABLE contacts -- of $1").await;
+    api.execute("DROP TABLE contacts -- of $1").await;
     for format in ["csv", "excel", "pdf"] {
         let path = format!("/api/export/contacts?format={format}");
-        let answer = house.ask("HEAD", &path, &[]).await;
+        let answer = api.ask("HEAD", &path, &[]).await;
         assert_eq!((answer.status, answer.body.len()), (200, 0), "{format}");
         assert!(
             answer.headers.contains_key("content-disposition"),
             "{format}"
         );
         assert_eq!(answer.header("content-length"), None, "{format}");
-        let failed = house.get(&path).await;
+        let failed = api.get(&path).await;
         assert_eq!(failed.status, 500, "{format}");
         assert!(!failed.error().contains("contacts"), "{}", failed.error());
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn an_export_that_fails_midway_breaks_off() {
-    let house = house_of_contacts().await;
-    let answer = house.open_answer("GET", "/api/export/contacts", &[]).await;
+    let api = api_with_contacts().await;
+    let answer = api.open_answer("GET", "/api/export/contacts", &[]).await;
     assert_eq!(answer.status(), 200);
     let mut pieces = answer.into_body().into_data_stream();
     pieces.next().await.unwrap().unwrap();
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                WHERE application_name = 'reads' AND query LIKE 'COPY%' AND datname = current_database()";
-    sqlx::query(end).execute(&house.pool).await.unwrap();
+    sqlx::query(end).execute(&api.pool).await.unwrap();
     let mut ended_well = true;
     while let Some(piece) = pieces.next().await {
         ended_well &= piece.is_ok();
     }
     assert!(!ended_well, "the client took a part for the whole");
     // The next export gets a working connection.
-    let again = house.get("/api/export/contacts").await;
+    let again = api.get("/api/export/contacts").await;
     assert_eq!(again.text().matches("\r\n").count(), 25_001);
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_takes_nothing_with_it() {
-    let house = house_of_contacts().await;
+    let api = api_with_contacts().await;
     // More than there are places and connections.
     for _ in 0..12 {
         for format in ["csv", "pdf"] {
             let path = format!("/api/export/contacts?format={format}");
-            let answer = house.open_answer("GET", &path, &[]);
+            let answer = api.open_answer("GET", &path, &[]);
             let early = tokio::time::timeout(std::time::Duration::from_millis(30), answer);
             drop(early.await);
         }
     }
-    let answer = house.get("/api/export/contacts?format=pdf").await;
+    let answer = api.get("/api/export/contacts?format=pdf").await;
     assert_eq!(answer.status, 200);
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn an_export_shows_one_moment() {
-    let house = house_of_contacts().await;
-    let answer = house.open_answer("GET", "/api/export/contacts", &[]).await;
-    house
-        .execute("DELETE FROM contacts WHERE org_id = $1")
-        .await;
+    let api = api_with_contacts().await;
+    let answer = api.open_answer("GET", "/api/export/contacts", &[]).await;
+    api.execute("DELETE FROM contacts WHERE org_id = $1").await;
     let body = axum::body::to_bytes(answer.into_body(), 64 << 20)
         .await
         .unwrap();
     let rows = csv::Reader::from_reader(&body[..]).into_records().count();
     assert_eq!(rows, 25_000);
-    house.close().await;
+    api.close().await;
 }
 
 /// Contacts, with one file at a time and a limit on how long a client may take nothing.
-async fn house_with_patience(stall: Duration) -> House {
+async fn api_with_stall(stall: Duration) -> TestApi {
     let settings = settings();
     let exports = ExportSettings {
         files: 1,
@@ -206,35 +204,35 @@ async fn house_with_patience(stall: Duration) -> House {
         exports,
         ..settings
     };
-    let house = House::open_with(settings, None).await;
-    house.execute(CONTACTS).await;
-    house
+    let api = TestApi::open_with(settings, None).await;
+    api.execute(CONTACTS).await;
+    api
 }
 
 #[tokio::test]
 async fn a_file_is_written_to_its_end_however_slowly() {
-    let house = house_with_patience(Duration::from_millis(1)).await;
+    let api = api_with_stall(Duration::from_millis(1)).await;
     for format in ["pdf", "excel"] {
         let path = format!("/api/export/contacts?format={format}");
-        let answer = house.open_answer("GET", &path, &[]).await;
+        let answer = api.open_answer("GET", &path, &[]).await;
         assert_eq!(answer.status(), 200, "{format}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_finished_file_is_kept_for_its_client_no_longer_than_it_may_wait() {
-    let house = house_with_patience(Duration::from_secs(1)).await;
+    let api = api_with_stall(Duration::from_secs(1)).await;
     let path = "/api/export/contacts?format=pdf";
-    let unread = house.open_answer("GET", path, &[]).await;
+    let unread = api.open_answer("GET", path, &[]).await;
     assert_eq!(unread.status(), 200);
     // It waits for the file that no client fetches, but not forever.
-    let next = house.get(path).await;
+    let next = api.get(path).await;
     assert_eq!(next.status, 200);
     assert!(next.body.ends_with(b"%%EOF\n"));
     let pieces: Vec<_> = unread.into_body().into_data_stream().collect().await;
     assert!(pieces.last().unwrap().is_err(), "a part for the whole");
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
@@ -244,7 +242,7 @@ async fn a_file_without_room_is_not_made() {
         file_bytes: 10_000,
         ..settings.exports
     };
-    let house = House::open_with(
+    let api = TestApi::open_with(
         QuerySettings {
             exports,
             ..settings
@@ -252,13 +250,13 @@ async fn a_file_without_room_is_not_made() {
         None,
     )
     .await;
-    house.execute(CONTACTS).await;
+    api.execute(CONTACTS).await;
     for format in ["pdf", "excel"] {
         let path = format!("/api/export/contacts?format={format}");
-        assert_eq!(house.get(&path).await.status, 500, "{format}");
+        assert_eq!(api.get(&path).await.status, 500, "{format}");
     }
     // A CSV that is sent directly needs none.
-    let csv = house.get("/api/export/contacts").await;
+    let csv = api.get("/api/export/contacts").await;
     assert_eq!(csv.text().matches("\r\n").count(), 25_001);
-    house.close().await;
+    api.close().await;
 }

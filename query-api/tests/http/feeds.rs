@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use url::Url;
 use uuid::Uuid;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const POSITIONS: &str = "/api/v1/locations";
 /// Events arrive earlier than this.
@@ -25,13 +25,13 @@ fn somebody() -> AccountId {
 }
 
 /// Writes something to an aggregate's stream that is no event, past the event log's own API.
-async fn write_nonsense(house: &House, stream: &StreamId) {
+async fn write_nonsense(api: &TestApi, stream: &StreamId) {
     let nats: Url = std::env::var("NATS_URL").unwrap().parse().unwrap();
     let address = (nats.host_str().unwrap(), nats.port().unwrap_or(4222));
     let mut nats_connection = BufReader::new(TcpStream::connect(address).await.unwrap());
     let (user, password) = (nats.username(), nats.password().unwrap_or_default());
     let connect = serde_json::json!({"user": user, "pass": password, "verbose": false});
-    let subject = house.log.subject_of(stream);
+    let subject = api.log.subject_of(stream);
     let answer = format!("_INBOX.{}", Uuid::new_v4().simple());
     let talk = format!("CONNECT {connect}\r\nSUB {answer} 1\r\nPUB {subject} {answer} 1\r\n?\r\n");
     nats_connection.write_all(talk.as_bytes()).await.unwrap();
@@ -44,27 +44,27 @@ async fn write_nonsense(house: &House, stream: &StreamId) {
     }
 }
 
-/// A circle of the house's organization, whose events follow each other.
+/// A circle of the API's organization, whose events follow each other.
 struct Circle<'a> {
-    house: &'a House,
+    api: &'a TestApi,
     id: CircleId,
     last: u64,
 }
 
 impl<'a> Circle<'a> {
-    async fn create(house: &'a House) -> Self {
+    async fn create(api: &'a TestApi) -> Self {
         let id = CircleId::from(Uuid::new_v4());
-        let owner = circle::CircleOwner::Organization(house.org.clone());
+        let owner = circle::CircleOwner::Organization(api.org.clone());
         let binding = Binding::CircleName(owner.clone(), id.clone());
-        let name = house.log.vault().seal(&binding, "Drivers").await.unwrap();
+        let name = api.log.vault().seal(&binding, "Drivers").await.unwrap();
         let created = Event::CircleCreated(circle::Created {
             circle_id: id.clone(),
             owner,
             name,
         });
-        let stream = StreamId::new(&house.org, AggregateType::Circle, id.as_str());
-        let last = house.append(stream, created).await.sequence();
-        Self { house, id, last }
+        let stream = StreamId::new(&api.org, AggregateType::Circle, id.as_str());
+        let last = api.append(stream, created).await.sequence();
+        Self { api, id, last }
     }
 
     async fn join(&mut self, person: AccountId) {
@@ -72,31 +72,31 @@ impl<'a> Circle<'a> {
             circle_id: self.id.clone(),
             user_id: person,
         });
-        let stream = StreamId::new(&self.house.org, AggregateType::Circle, self.id.as_str());
+        let stream = StreamId::new(&self.api.org, AggregateType::Circle, self.id.as_str());
         let after = Expected::At(self.last);
-        let position = self.house.append_after(stream, after, joined).await;
+        let position = self.api.append_after(stream, after, joined).await;
         self.last = position.sequence();
     }
 }
 
 /// A person sends their first position.
-async fn is_somewhere(house: &House, person: AccountId) {
+async fn is_somewhere(api: &TestApi, person: AccountId) {
     let recorded_at = Utc::now();
     let binding = Binding::Position(person, recorded_at);
     let place = r#"{"lat": 1.5, "lng": 2.5}"#;
-    let sealed = house.log.vault().seal(&binding, place).await.unwrap();
+    let sealed = api.log.vault().seal(&binding, place).await.unwrap();
     let updated = Event::LocationUpdated(location::Updated {
         user_id: person,
         recorded_at,
         sealed,
     });
-    house.append(StreamId::of_track(person), updated).await;
+    api.append(StreamId::of_track(person), updated).await;
 }
 
 /// A feed that goes on.
-async fn follow(house: &House, path: &str) -> BodyDataStream {
+async fn follow(api: &TestApi, path: &str) -> BodyDataStream {
     let accept = [("accept", "text/event-stream")];
-    let answer = house.open_answer("GET", path, &accept).await;
+    let answer = api.open_answer("GET", path, &accept).await;
     assert_eq!(answer.status().as_u16(), 200);
     answer.into_body().into_data_stream()
 }
@@ -118,46 +118,46 @@ async fn tells_of(feed: &mut BodyDataStream, person: AccountId) {
 
 #[tokio::test]
 async fn an_organization_without_members_reads_nobodys_positions() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     // It would cut off a reader of everybody's.
-    write_nonsense(&house, &StreamId::of_track(somebody())).await;
-    let answer = house.get(POSITIONS).await;
+    write_nonsense(&api, &StreamId::of_track(somebody())).await;
+    let answer = api.get(POSITIONS).await;
     assert_eq!((answer.status, answer.text()), (200, String::new()));
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_feed_of_positions_follows_members_and_who_joins() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let (ada, bob) = (somebody(), somebody());
-    let mut circle = Circle::create(&house).await;
-    let mut feed = follow(&house, POSITIONS).await;
-    write_nonsense(&house, &StreamId::of_track(somebody())).await;
+    let mut circle = Circle::create(&api).await;
+    let mut feed = follow(&api, POSITIONS).await;
+    write_nonsense(&api, &StreamId::of_track(somebody())).await;
     circle.join(ada).await;
-    is_somewhere(&house, ada).await;
+    is_somewhere(&api, ada).await;
     tells_of(&mut feed, ada).await;
     // Another one joins, and is seen as well.
-    write_nonsense(&house, &StreamId::of_track(somebody())).await;
+    write_nonsense(&api, &StreamId::of_track(somebody())).await;
     circle.join(bob).await;
-    is_somewhere(&house, bob).await;
+    is_somewhere(&api, bob).await;
     tells_of(&mut feed, bob).await;
     // In the same order for those who ask later.
-    let lines = house.get(POSITIONS).await.text();
+    let lines = api.get(POSITIONS).await.text();
     let place = |person: AccountId| lines.find(&format!("\"user_id\":{person}")).unwrap();
     assert!(place(ada) < place(bob), "{lines}");
     drop(feed);
-    house.close().await;
+    api.close().await;
 }
 
-async fn delete_contact(house: &House, id: &str) {
-    let stream = StreamId::new(&house.org, AggregateType::Contact, id);
+async fn delete_contact(api: &TestApi, id: &str) {
+    let stream = StreamId::new(&api.org, AggregateType::Contact, id);
     let deleted = record::Deleted { id: id.into() };
-    house.append(stream, Event::ContactDeleted(deleted)).await;
+    api.append(stream, Event::ContactDeleted(deleted)).await;
 }
 
 /// Returns the lines of a feed, and whether it was cut off.
-async fn read(house: &House, path: &str) -> (Vec<String>, bool) {
-    let answer = house.open_answer("GET", path, &[]).await;
+async fn read(api: &TestApi, path: &str) -> (Vec<String>, bool) {
+    let answer = api.open_answer("GET", path, &[]).await;
     assert_eq!(answer.status().as_u16(), 200);
     let mut pieces = answer.into_body().into_data_stream();
     let (mut text, mut is_cut) = (String::new(), false);
@@ -172,19 +172,19 @@ async fn read(house: &House, path: &str) -> (Vec<String>, bool) {
 
 #[tokio::test]
 async fn what_precedes_an_event_that_cannot_be_read_is_sent() {
-    let house = House::open().await;
-    delete_contact(&house, "first").await;
-    let odd = StreamId::new(&house.org, AggregateType::Contact, "odd");
-    write_nonsense(&house, &odd).await;
-    delete_contact(&house, "last").await;
+    let api = TestApi::open().await;
+    delete_contact(&api, "first").await;
+    let odd = StreamId::new(&api.org, AggregateType::Contact, "odd");
+    write_nonsense(&api, &odd).await;
+    delete_contact(&api, "last").await;
     let contacts = "/api/v1/events?types=contact.*";
-    let (lines, is_cut) = read(&house, contacts).await;
+    let (lines, is_cut) = read(&api, contacts).await;
     assert_eq!((lines.len(), is_cut), (1, true), "{lines:?}");
     assert!(lines[0].contains("\"first\""), "{lines:?}");
     // It is in nobody's way who does not ask for it.
     for (asked, count) in [("types=contact.*&limit=1", 1), ("types=key.*", 1)] {
-        let (lines, is_cut) = read(&house, &format!("/api/v1/events?{asked}")).await;
+        let (lines, is_cut) = read(&api, &format!("/api/v1/events?{asked}")).await;
         assert_eq!((lines.len(), is_cut), (count, false), "{asked}: {lines:?}");
     }
-    house.close().await;
+    api.close().await;
 }

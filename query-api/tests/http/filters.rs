@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const CITIES: [Option<&str>; 5] = [
     None,
@@ -172,15 +172,15 @@ fn name(client: &Client) -> String {
     client.id.chars().rev().collect()
 }
 
-async fn write(house: &House, clients: &[Client]) {
-    house.execute("DELETE FROM clients WHERE org_id = $1").await;
+async fn write(api: &TestApi, clients: &[Client]) {
+    api.execute("DELETE FROM clients WHERE org_id = $1").await;
     sqlx::query(
         "INSERT INTO clients (org_id, id, name, email, city, is_active, created_at, updated_at)
          SELECT $1, id, reverse(id), email, city, is_active, at, at
          FROM UNNEST($2::text[], $3::text[], $4::text[], $5::boolean[], $6::timestamptz[])
               AS new (id, email, city, is_active, at)",
     )
-    .bind(house.org.as_str())
+    .bind(api.org.as_str())
     .bind(
         clients
             .iter()
@@ -191,40 +191,39 @@ async fn write(house: &House, clients: &[Client]) {
     .bind(clients.iter().map(|one| one.city).collect::<Vec<_>>())
     .bind(clients.iter().map(|one| one.is_active).collect::<Vec<_>>())
     .bind(clients.iter().map(|one| one.at).collect::<Vec<_>>())
-    .execute(&house.pool)
+    .execute(&api.pool)
     .await
     .unwrap();
-    house.count_lists().await;
-    house
-        .execute(
-            "INSERT INTO totals (org_id, kind, count)
+    api.count_lists().await;
+    api.execute(
+        "INSERT INTO totals (org_id, kind, count)
              SELECT $1, 'clients', count(*) FROM clients WHERE org_id = $1",
-        )
-        .await;
+    )
+    .await;
 }
 
 /// Compares a list with the clients: every page by its number, and the walk by its links.
-async fn compare(house: &House, clients: &[Client], asked: &Asked) -> Result<(), TestCaseError> {
+async fn compare(api: &TestApi, clients: &[Client], asked: &Asked) -> Result<(), TestCaseError> {
     let mut list: Vec<_> = clients.iter().filter(|one| asked.holds(one)).collect();
     list.sort_by(|a, b| asked.order(a, b));
     let list: Vec<_> = list.into_iter().map(|one| one.id.clone()).collect();
     let first = asked.path();
     for page in 1..=list.len() / asked.limit + 2 {
-        let answer = house.get(&format!("{first}&page={page}")).await;
+        let answer = api.get(&format!("{first}&page={page}")).await;
         let expected = list.iter().skip((page - 1) * asked.limit).take(asked.limit);
         let expected: Vec<_> = expected.cloned().collect();
         prop_assert_eq!(answer.all("id"), expected, "{} page {}", first, page);
         let total = answer.json()["total"].clone();
         prop_assert_eq!(total, list.len(), "{} page {}", first, page);
     }
-    prop_assert_eq!(house.walk(first).await, list);
+    prop_assert_eq!(api.walk(first).await, list);
     Ok(())
 }
 
 #[test]
 fn pages_walks_and_totals_are_what_filtering_and_sorting_the_rows_gives() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let house = runtime.block_on(House::open());
+    let api = runtime.block_on(TestApi::open());
     let mut runner = TestRunner::new(Config {
         cases: 64,
         failure_persistence: None,
@@ -233,22 +232,22 @@ fn pages_walks_and_totals_are_what_filtering_and_sorting_the_rows_gives() {
     let lists = (clients(), prop::collection::vec(asked(), 1..6));
     let outcome = runner.run(&lists, |(clients, lists)| {
         runtime.block_on(async {
-            write(&house, &clients).await;
+            write(&api, &clients).await;
             for asked in &lists {
-                compare(&house, &clients, asked).await?;
+                compare(&api, &clients, asked).await?;
             }
             Ok(())
         })
     });
-    runtime.block_on(house.close());
+    runtime.block_on(api.close());
     outcome.unwrap();
 }
 
 /// Spans of a list of several blocks, many of whose rows share a time.
 #[tokio::test]
 async fn a_span_is_counted_by_blocks_as_by_its_rows() {
-    let house = House::open().await;
-    house
+    let api = TestApi::open().await;
+    api
         .execute(
             "INSERT INTO orders (org_id, id, order_number, status, amount, created_at, updated_at)
              SELECT $1, 'o' || i, 'o' || i, CASE WHEN i % 3 = 0 THEN 'ACTIVE' ELSE 'CANCELLED' END, 1,
@@ -256,7 +255,7 @@ async fn a_span_is_counted_by_blocks_as_by_its_rows() {
              FROM generate_series(1, 3000) AS i",
         )
         .await;
-    house.count_lists().await;
+    api.count_lists().await;
     for (from, before) in [
         (0, 40),
         (0, 1),
@@ -273,11 +272,11 @@ async fn a_span_is_counted_by_blocks_as_by_its_rows() {
                  AND created_at >= '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => $3)
                  AND created_at < '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => $4)",
             )
-            .bind(house.org.as_str())
+            .bind(api.org.as_str())
             .bind(status)
             .bind(f64::from(from))
             .bind(f64::from(before))
-            .fetch_one(&house.pool)
+            .fetch_one(&api.pool)
             .await
             .unwrap();
             let time = |second: i32| (moment(0) + TimeDelta::seconds(second.into())).to_rfc3339();
@@ -290,8 +289,8 @@ async fn a_span_is_counted_by_blocks_as_by_its_rows() {
                 time(from),
                 time(before)
             );
-            assert_eq!(house.get(&path).await.json()["total"], expected, "{path}");
+            assert_eq!(api.get(&path).await.json()["total"], expected, "{path}");
         }
     }
-    house.close().await;
+    api.close().await;
 }

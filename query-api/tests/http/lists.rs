@@ -4,7 +4,7 @@ use axum::body::HttpBody as _;
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 /// 250 runs, ten at each time, of which every fifth failed.
 const RUNS: &str = "INSERT INTO runs
@@ -16,13 +16,13 @@ const WORKFLOWS: &str = "INSERT INTO workflows
     SELECT $1, 'w' || i, 'One', 'ACTIVE', 1, 60, true, '[]', now() - make_interval(secs => i), now()
     FROM generate_series(1, 45) AS i";
 
-async fn house_of_runs() -> House {
-    let house = House::open().await;
+async fn api_with_runs() -> TestApi {
+    let api = TestApi::open().await;
     for rows in [RUNS, WORKFLOWS] {
-        house.execute(rows).await;
+        api.execute(rows).await;
     }
-    house.count_lists().await;
-    house
+    api.count_lists().await;
+    api
 }
 
 /// Newest first, then by id.
@@ -36,13 +36,13 @@ fn expected(failed_only: bool) -> Vec<String> {
 
 #[tokio::test]
 async fn pages_by_number_make_up_the_list() {
-    let house = house_of_runs().await;
+    let api = api_with_runs().await;
     for (filter, failed_only, total) in [("", false, 250), ("&state=FAILED", true, 50)] {
         for limit in [7, 20, 100] {
             let mut found = Vec::new();
             for page in 1..=total / limit + 1 {
                 let path = format!("/api/v1/workflows/w1/runs?limit={limit}&page={page}{filter}");
-                let answer = house.get(&path).await;
+                let answer = api.get(&path).await;
                 let list = answer.json();
                 assert_eq!(list["total"], total, "{path}");
                 assert_eq!(list["page"], page, "{path}");
@@ -53,16 +53,16 @@ async fn pages_by_number_make_up_the_list() {
             assert_eq!(found, expected(failed_only), "limit {limit}{filter}");
         }
     }
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_list_is_walked_by_its_links_while_it_grows() {
-    let house = house_of_runs().await;
+    let api = api_with_runs().await;
     let mut next = Some("/api/v1/workflows/w1/runs?limit=13".to_owned());
     let (mut found, mut pages) = (Vec::new(), 0);
     while let Some(path) = next {
-        let answer = house.get(&path).await;
+        let answer = api.get(&path).await;
         pages += 1;
         assert_eq!(answer.json()["page"], pages);
         found.extend(answer.all("runId"));
@@ -71,22 +71,22 @@ async fn a_list_is_walked_by_its_links_while_it_grows() {
             let newer = "INSERT INTO runs
                 SELECT $1, 'x' || i, 'w1', 1, 'QUEUED', '{}', now() + '1 day', NULL, NULL, NULL, '[]'
                 FROM generate_series(1, 20) AS i";
-            house.execute(newer).await;
+            api.execute(newer).await;
         }
     }
     assert_eq!(found, expected(false));
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_page_past_the_end_is_empty() {
-    let house = house_of_runs().await;
+    let api = api_with_runs().await;
     for path in [
         "/api/v1/workflows/w1/runs?page=14",
         "/api/v1/workflows/w1/runs?page=9223372036854775807&limit=100",
         "/api/v1/workflows/w1/runs?page=99999999999999999999",
     ] {
-        let answer = house.get(path).await;
+        let answer = api.get(path).await;
         let list = answer.json();
         assert_eq!(
             (answer.status, &list["total"]),
@@ -96,29 +96,29 @@ async fn a_page_past_the_end_is_empty() {
         assert!(list["data"].as_array().unwrap().is_empty(), "{path}");
         assert_eq!(answer.next(), None, "{path}");
     }
-    let answer = house.get("/api/v1/workflows/w2/runs").await;
+    let answer = api.get("/api/v1/workflows/w2/runs").await;
     assert_eq!(answer.json()["total"], 0);
-    assert_eq!(house.get("/api/v1/workflows/w46/runs").await.status, 404);
-    house.close().await;
+    assert_eq!(api.get("/api/v1/workflows/w46/runs").await.status, 404);
+    api.close().await;
 }
 
 #[tokio::test]
 async fn other_lists_have_pages_too() {
-    let house = house_of_runs().await;
-    let first = house.get("/api/v1/workflows").await;
+    let api = api_with_runs().await;
+    let first = api.get("/api/v1/workflows").await;
     assert_eq!(first.all("workflowId")[0], "w1");
     assert_eq!(first.json()["total"], 45);
-    let second = house.get(&first.next().unwrap()).await;
-    let by_number = house.get("/api/v1/workflows?page=2").await;
+    let second = api.get(&first.next().unwrap()).await;
+    let by_number = api.get("/api/v1/workflows?page=2").await;
     assert_eq!(second.json(), by_number.json());
-    let last = house.get(&second.next().unwrap()).await;
+    let last = api.get(&second.next().unwrap()).await;
     assert_eq!((last.all("workflowId").len(), last.next()), (5, None));
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn wrong_parameters_are_refused_before_anything_is_looked_for() {
-    let house = house_of_runs().await;
+    let api = api_with_runs().await;
     for (parameters, word) in [
         ("limit=101", "limit"),
         ("limit=0", "limit"),
@@ -129,14 +129,14 @@ async fn wrong_parameters_are_refused_before_anything_is_looked_for() {
         ("state=", "state"),
         ("cursor=nothing", "cursor"),
     ] {
-        let answer = house
+        let answer = api
             .get(&format!("/api/v1/workflows/nowhere/runs?{parameters}"))
             .await;
         assert_eq!(answer.status, 400, "{parameters}");
         let error = answer.error();
         assert!(error.starts_with(word), "{parameters}: {error}");
     }
-    house.close().await;
+    api.close().await;
 }
 
 /// Thirty runs with half a megabyte of steps each.
@@ -148,18 +148,18 @@ const LARGE_RUNS: &str = "INSERT INTO runs
 
 #[tokio::test]
 async fn a_page_of_large_runs_is_sent_run_by_run() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for rows in [LARGE_RUNS, WORKFLOWS] {
-        house.execute(rows).await;
+        api.execute(rows).await;
     }
-    house.count_lists().await;
+    api.count_lists().await;
     for (query, numbers, total) in [
         ("limit=100", 0..30, 30),
         ("limit=20", 0..20, 30),
         ("limit=20&page=2&state=FAILED", 20..30, 30),
     ] {
         let path = format!("/api/v1/workflows/w1/runs?{query}");
-        let answer = house.open_answer("GET", &path, &[]).await;
+        let answer = api.open_answer("GET", &path, &[]).await;
         assert!(answer.body().size_hint().exact().is_none(), "{path}");
         let goes_on = answer.headers().contains_key("link");
         assert_eq!(goes_on, numbers.end < 30, "{path}");
@@ -183,11 +183,11 @@ async fn a_page_of_large_runs_is_sent_run_by_run() {
     let mut next = Some("/api/v1/workflows/w1/runs?limit=13".to_owned());
     let mut walked = Vec::new();
     while let Some(path) = next {
-        let answer = house.get(&path).await;
+        let answer = api.get(&path).await;
         walked.extend(answer.all("runId"));
         next = answer.next();
     }
     let all: Vec<_> = (0..30).map(|number| format!("r{number:02}")).collect();
     assert_eq!(walked, all);
-    house.close().await;
+    api.close().await;
 }

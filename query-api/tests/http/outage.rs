@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-use crate::support::{House, settings};
+use crate::support::{TestApi, settings};
 
 #[tokio::test]
 async fn without_the_read_models_reads_are_503_and_exports_500() {
@@ -13,7 +13,7 @@ async fn without_the_read_models_reads_are_503_and_exports_500() {
     let models = PgPoolOptions::new()
         .acquire_timeout(Duration::from_secs(1))
         .connect_lazy_with(nowhere);
-    let house = House::open_with(settings(), Some(models)).await;
+    let api = TestApi::open_with(settings(), Some(models)).await;
     for (path, status) in [
         ("/api/v1/records/contacts/c1", 503),
         ("/api/v1/workflows", 503),
@@ -22,7 +22,7 @@ async fn without_the_read_models_reads_are_503_and_exports_500() {
         ("/api/export/contacts?format=pdf", 500),
     ] {
         let began = Instant::now();
-        let answer = house.get(path).await;
+        let answer = api.get(path).await;
         assert_eq!(answer.status, status, "{path}");
         assert!(
             answer.error().contains("database"),
@@ -31,5 +31,5 @@ async fn without_the_read_models_reads_are_503_and_exports_500() {
         );
         assert!(began.elapsed() < Duration::from_secs(2), "{path}");
     }
-    house.close().await;
+    api.close().await;
 }

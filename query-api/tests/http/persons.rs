@@ -6,31 +6,31 @@ use schemas::{AccountId, AggregateType, Event, OrgId, SYSTEM_ORG, SosId, StreamI
 use sqlx::Executor as _;
 use uuid::Uuid;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const VIEWER: AccountId = AccountId(1);
 
-/// Opens a house with a circle of so many members, the viewer among them.
-async fn house_with_members(members: i64) -> House {
-    let house = House::open().await;
+/// Opens an API with a circle of so many members, the viewer among them.
+async fn api_with_members(members: i64) -> TestApi {
+    let api = TestApi::open().await;
     for insert in [
         "INSERT INTO accounts SELECT n, 'Person ' || n, now() FROM generate_series(1, $1) AS n",
         "INSERT INTO circle_members
          SELECT 'large', n, n, now() - interval '1 day', NULL FROM generate_series(1, $1) AS n",
     ] {
         let insert = sqlx::query(insert).bind(members);
-        insert.execute(&house.pool).await.unwrap();
+        insert.execute(&api.pool).await.unwrap();
     }
     let circle = "INSERT INTO circles VALUES ('large', 1, NULL, 'Large', now())";
-    house.pool.execute(circle).await.unwrap();
-    house
+    api.pool.execute(circle).await.unwrap();
+    api
 }
 
 /// A member calls the viewer for help.
-async fn call(house: &House, caller: AccountId) {
+async fn call(api: &TestApi, caller: AccountId) {
     let id = SosId::from(Uuid::new_v4());
     let binding = Binding::CallForHelp(caller, id.clone());
-    let sealed = house.log.vault().seal(&binding, "{}").await.unwrap();
+    let sealed = api.log.vault().seal(&binding, "{}").await.unwrap();
     let call = Event::SosTriggered(Triggered {
         sos_id: id.clone(),
         user_id: caller,
@@ -41,7 +41,7 @@ async fn call(house: &House, caller: AccountId) {
     });
     let org = OrgId::from(SYSTEM_ORG);
     let stream = StreamId::new(&org, AggregateType::Sos, id.as_str());
-    let position = house.append(stream, call).await;
+    let position = api.append(stream, call).await;
     sqlx::query(
         "INSERT INTO sos_calls (org_id, sos_id, account_id, sequence, triggered_at)
          VALUES ($1, $2, $3, $4, now())",
@@ -50,31 +50,31 @@ async fn call(house: &House, caller: AccountId) {
     .bind(id.as_str())
     .bind(i64::try_from(caller.0).unwrap())
     .bind(i64::try_from(position.sequence()).unwrap())
-    .execute(&house.pool)
+    .execute(&api.pool)
     .await
     .unwrap();
 }
 
 #[tokio::test]
 async fn no_open_call_is_missed_because_a_circle_is_large() {
-    let house = house_with_members(4_000).await;
+    let api = api_with_members(4_000).await;
     let callers: Vec<u64> = (1..=20).map(|nth| nth * 200).collect();
     for caller in &callers {
-        call(&house, AccountId(*caller)).await;
+        call(&api, AccountId(*caller)).await;
     }
     // Nobody in the viewer's circles.
-    call(&house, AccountId(9_000)).await;
-    let calls = house.get_by(VIEWER, "/sos").await.json();
+    call(&api, AccountId(9_000)).await;
+    let calls = api.get_by(VIEWER, "/sos").await.json();
     let calls = calls["data"].as_array().unwrap().iter();
     let mut told: Vec<_> = calls.map(|one| one["user_id"].as_u64().unwrap()).collect();
     told.sort_unstable();
     assert_eq!(told, callers);
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn of_many_persons_those_seen_last_are_shown() {
-    let house = house_with_members(1_300).await;
+    let api = api_with_members(1_300).await;
     for insert in [
         // The higher their number, the longer ago.
         "INSERT INTO positions (account_id, recorded_at, lat, lng, received_at)
@@ -83,18 +83,18 @@ async fn of_many_persons_those_seen_last_are_shown() {
         // The second hides.
         "INSERT INTO sharing_pauses VALUES (2, 1, now(), now() + interval '1 hour')",
     ] {
-        house.pool.execute(insert).await.unwrap();
+        api.pool.execute(insert).await.unwrap();
     }
-    let latest = house.get_by(VIEWER, "/location/latest").await.json();
+    let latest = api.get_by(VIEWER, "/location/latest").await.json();
     let latest = latest["data"].as_array().unwrap().iter();
     let shown: Vec<_> = latest.map(|one| one["user_id"].as_i64().unwrap()).collect();
     assert_eq!(shown, (3..=1_002).collect::<Vec<_>>());
-    house.close().await;
+    api.close().await;
 }
 
 /// Returns how many members each of the listed circles shows.
-async fn members_shown(house: &House, viewer: AccountId, path: &str) -> Vec<usize> {
-    let circles = house.get_by(viewer, path).await.json();
+async fn members_shown(api: &TestApi, viewer: AccountId, path: &str) -> Vec<usize> {
+    let circles = api.get_by(viewer, path).await.json();
     let circles = circles["data"].as_array().unwrap().iter();
     let members = circles.map(|circle| circle["members"].as_array().unwrap().len());
     members.collect()
@@ -102,7 +102,7 @@ async fn members_shown(house: &House, viewer: AccountId, path: &str) -> Vec<usiz
 
 #[tokio::test]
 async fn the_more_circles_are_listed_the_fewer_members_of_each() {
-    let house = house_with_members(1_300).await;
+    let api = api_with_members(1_300).await;
     // The second person is in many circles more.
     for insert in [
         "INSERT INTO circles
@@ -110,14 +110,14 @@ async fn the_more_circles_are_listed_the_fewer_members_of_each() {
         "INSERT INTO circle_members SELECT 'c' || n, m, m, now(), NULL
          FROM generate_series(1, 24) AS n, generate_series(2, 601) AS m",
     ] {
-        house.pool.execute(insert).await.unwrap();
+        api.pool.execute(insert).await.unwrap();
     }
-    let first = members_shown(&house, VIEWER, "/circles").await;
+    let first = members_shown(&api, VIEWER, "/circles").await;
     assert_eq!(first, [1_000]);
     let second = AccountId(2);
-    let all = members_shown(&house, second, "/circles?limit=100").await;
+    let all = members_shown(&api, second, "/circles?limit=100").await;
     assert_eq!(all, [400; 25], "10,000 in all");
-    let few = members_shown(&house, second, "/circles?limit=4").await;
+    let few = members_shown(&api, second, "/circles?limit=4").await;
     assert!(few.iter().all(|members| *members >= 600), "{few:?}");
-    house.close().await;
+    api.close().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{House, settings};
+use crate::support::{TestApi, settings};
 use event_log::Position;
 use query_api::QuerySettings;
 use schemas::Log;
@@ -12,8 +12,8 @@ const CONTACT: &str = "INSERT INTO contacts (org_id, id, first_name, created_at,
 const PATH: &str = "/api/v1/records/contacts/c1";
 
 /// Moves every projection of the events to a position, as the projector does.
-async fn project(house: &House, position: Position, epoch: u32) {
-    let mut transaction = house.pool.begin().await.unwrap();
+async fn project(api: &TestApi, position: Position, epoch: u32) {
+    let mut transaction = api.pool.begin().await.unwrap();
     sqlx::query(
         "INSERT INTO projection_checkpoints (name, log, epoch, sequence)
          SELECT name, 'events', $1, $2
@@ -30,29 +30,29 @@ async fn project(house: &House, position: Position, epoch: u32) {
     transaction.commit().await.unwrap();
 }
 
-/// A house with a contact, whose reads wait only briefly.
-async fn impatient() -> House {
+/// An API with a contact, whose reads wait only briefly.
+async fn impatient() -> TestApi {
     let settings = QuerySettings {
         position_wait: Duration::from_millis(50),
         ..settings()
     };
-    let house = House::open_with(settings, None).await;
-    house.execute(CONTACT).await;
-    house
+    let api = TestApi::open_with(settings, None).await;
+    api.execute(CONTACT).await;
+    api
 }
 
 #[tokio::test]
 async fn a_read_waits_until_its_projections_have_reached_the_position() {
-    let house = House::open().await;
-    let position = house.log.end(Log::Events).await.unwrap();
-    let before = house.log.position(Log::Events, position.sequence() - 1);
-    project(&house, before, position.epoch()).await;
-    house.execute(CONTACT).await;
+    let api = TestApi::open().await;
+    let position = api.log.end(Log::Events).await.unwrap();
+    let before = api.log.position(Log::Events, position.sequence() - 1);
+    project(&api, before, position.epoch()).await;
+    api.execute(CONTACT).await;
     let text = position.to_string();
     let headers = [("waypost-min-position", text.as_str())];
     let reads = futures::future::join(
-        house.get_with(PATH, &headers),
-        house.get_with("/api/export/contacts", &headers),
+        api.get_with(PATH, &headers),
+        api.get_with("/api/export/contacts", &headers),
     );
     let mut reads = Box::pin(reads);
     let early = tokio::time::timeout(Duration::from_millis(200), &mut reads);
@@ -60,51 +60,51 @@ async fn a_read_waits_until_its_projections_have_reached_the_position() {
         early.await.is_err(),
         "answered before the projection was there"
     );
-    project(&house, position, position.epoch()).await;
+    project(&api, position, position.epoch()).await;
     let (contact, export) = reads.as_mut().await;
     drop(reads);
     assert_eq!((contact.status, export.status), (200, 200));
     // Once it is known, reads do not wait at all.
-    assert_eq!(house.get_with(PATH, &headers).await.status, 200);
-    house.close().await;
+    assert_eq!(api.get_with(PATH, &headers).await.status, 200);
+    api.close().await;
 }
 
 #[tokio::test]
 async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
-    let house = impatient().await;
-    let position = house.log.end(Log::Events).await.unwrap();
+    let api = impatient().await;
+    let position = api.log.end(Log::Events).await.unwrap();
     // The sequences of another epoch mean nothing.
-    project(&house, position, position.epoch().wrapping_add(1)).await;
+    project(&api, position, position.epoch().wrapping_add(1)).await;
     let text = position.to_string();
     let headers = [("waypost-min-position", text.as_str())];
     for (path, status) in [(PATH, 503), ("/api/export/contacts", 500)] {
-        let answer = house.get_with(path, &headers).await;
+        let answer = api.get_with(path, &headers).await;
         assert_eq!(answer.status, status);
         assert!(answer.error().contains("Waypost-Min-Position"));
     }
     // The projections of contacts are not folded from positions.
-    let other = house.log.position(Log::Locations, 1_000_000).to_string();
+    let other = api.log.position(Log::Locations, 1_000_000).to_string();
     let headers = [("waypost-min-position", other.as_str())];
-    assert_eq!(house.get_with(PATH, &headers).await.status, 200);
-    house.close().await;
+    assert_eq!(api.get_with(PATH, &headers).await.status, 200);
+    api.close().await;
 }
 
 /// A server that went down may have lost the last rows, and the positions with them.
 #[tokio::test]
 async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
-    let house = impatient().await;
-    let position = house.log.end(Log::Events).await.unwrap();
-    project(&house, position, position.epoch()).await;
+    let api = impatient().await;
+    let position = api.log.end(Log::Events).await.unwrap();
+    project(&api, position, position.epoch()).await;
     let text = position.to_string();
     let headers = [("waypost-min-position", text.as_str())];
     let answers = async |status, seconds| {
-        let answered = async { while house.get_with(PATH, &headers).await.status != status {} };
+        let answered = async { while api.get_with(PATH, &headers).await.status != status {} };
         tokio::time::timeout(Duration::from_secs(seconds), answered).await
     };
     answers(200, 20).await.unwrap();
     let forgets = async || {
         // As long as this transaction is open, no one can read the positions.
-        let mut lost = house.pool.begin().await.unwrap();
+        let mut lost = api.pool.begin().await.unwrap();
         for statement in [
             "LOCK TABLE projection_checkpoints",
             "UPDATE projection_checkpoints SET sequence = 0",
@@ -125,19 +125,19 @@ async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
         forgotten = forgets().await;
     }
     assert!(forgotten);
-    house.close().await;
+    api.close().await;
 }
 
 #[tokio::test]
 async fn what_is_no_position_is_refused() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     for text in ["", "x", "e0-1", "e00000000-", "1"] {
         let headers = [("waypost-min-position", text)];
         for path in [PATH, "/api/export/contacts"] {
-            let answer = house.get_with(path, &headers).await;
+            let answer = api.get_with(path, &headers).await;
             assert_eq!(answer.status, 400, "{path} {text:?}");
             assert!(answer.error().contains("Waypost-Min-Position"));
         }
     }
-    house.close().await;
+    api.close().await;
 }

@@ -11,7 +11,7 @@ use sqlx::AssertSqlSafe;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use crate::support::House;
+use crate::support::TestApi;
 
 const ORDERS: usize = 2_000;
 /// The number of searched texts.
@@ -30,8 +30,8 @@ fn order(nth: usize) -> (String, String, String) {
     )
 }
 
-async fn house_of_orders() -> House {
-    let house = House::open().await;
+async fn api_with_orders() -> TestApi {
+    let api = TestApi::open().await;
     let (mut numbers, mut clients, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
     for (number, client, address) in (0..ORDERS).map(order) {
         numbers.push(number);
@@ -42,10 +42,10 @@ async fn house_of_orders() -> House {
                                       amount, created_at, updated_at)
                   SELECT $1, number, number, client, address, 'ACTIVE', 1, now(), now()
                   FROM UNNEST($2::text[], $3::text[], $4::text[]) AS new (number, client, address)";
-    let insert = sqlx::query(insert).bind(house.org.as_str());
+    let insert = sqlx::query(insert).bind(api.org.as_str());
     let insert = insert.bind(numbers).bind(clients).bind(addresses);
-    insert.execute(&house.pool).await.unwrap();
-    house
+    insert.execute(&api.pool).await.unwrap();
+    api
 }
 
 /// Returns how many orders contain a text in one of the three.
@@ -72,7 +72,7 @@ fn texts() -> impl Strategy<Value = String> {
     ]
 }
 
-async fn is_found(house: &House, text: String) -> Result<(), TestCaseError> {
+async fn is_found(api: &TestApi, text: String) -> Result<(), TestCaseError> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(());
@@ -80,7 +80,7 @@ async fn is_found(house: &House, text: String) -> Result<(), TestCaseError> {
     let sought: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
     for limit in [1, 100] {
         let path = format!("/api/v1/orders?limit={limit}&q={sought}");
-        let list = house.get(&path).await.json();
+        let list = api.get(&path).await.json();
         let (of, on_page) = (expected(text), list["data"].as_array().unwrap().len());
         prop_assert_eq!(&list["total"], of, "{}", text);
         prop_assert_eq!(on_page, of.min(limit), "{}", text);
@@ -91,8 +91,8 @@ async fn is_found(house: &House, text: String) -> Result<(), TestCaseError> {
 #[test]
 fn a_text_is_found_in_what_has_it_and_in_nothing_else() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let house = runtime.block_on(house_of_orders());
-    let check = |text: String| runtime.block_on(is_found(&house, text));
+    let api = runtime.block_on(api_with_orders());
+    let check = |text: String| runtime.block_on(is_found(&api, text));
     let config = Config {
         cases: TEXTS,
         failure_persistence: None,
@@ -102,7 +102,7 @@ fn a_text_is_found_in_what_has_it_and_in_nothing_else() {
         .run(&texts(), check)
         .unwrap();
     // From here on there are statistics, by which the rarest part of a text is looked up.
-    let analyze = sqlx::query("ANALYZE orders").execute(&house.pool);
+    let analyze = sqlx::query("ANALYZE orders").execute(&api.pool);
     runtime.block_on(analyze).unwrap();
     for text in [
         "Client 77",
@@ -114,7 +114,7 @@ fn a_text_is_found_in_what_has_it_and_in_nothing_else() {
         check(text.to_owned()).unwrap();
     }
     TestRunner::new(config).run(&texts(), check).unwrap();
-    runtime.block_on(house.close());
+    runtime.block_on(api.close());
 }
 
 /// Three amounts, one name, and two times.
@@ -126,8 +126,8 @@ const EQUALS: &str = "INSERT INTO orders
 
 #[tokio::test]
 async fn records_of_equal_keys_are_listed_by_their_ids() {
-    let house = House::open().await;
-    house.execute(EQUALS).await;
+    let api = TestApi::open().await;
+    api.execute(EQUALS).await;
     for (sort, order) in [
         ("amount", "amount, id"),
         ("-amount", "amount DESC, id"),
@@ -140,46 +140,46 @@ async fn records_of_equal_keys_are_listed_by_their_ids() {
         ),
     ] {
         let statement = format!("SELECT id FROM orders WHERE org_id = $1 ORDER BY {order}");
-        let sorted = sqlx::query_scalar(AssertSqlSafe(statement)).bind(house.org.as_str());
-        let sorted: Vec<String> = sorted.fetch_all(&house.pool).await.unwrap();
+        let sorted = sqlx::query_scalar(AssertSqlSafe(statement)).bind(api.org.as_str());
+        let sorted: Vec<String> = sorted.fetch_all(&api.pool).await.unwrap();
         for limit in [7, 100] {
             let path = format!("/api/v1/orders?sort={sort}&limit={limit}");
-            assert_eq!(house.walk(path.clone()).await, sorted, "{path}");
-            let second = house.get(&format!("{path}&page=2")).await;
+            assert_eq!(api.walk(path.clone()).await, sorted, "{path}");
+            let second = api.get(&format!("{path}&page=2")).await;
             let expected: Vec<_> = sorted.iter().skip(limit).take(limit).cloned().collect();
             assert_eq!(second.all("id"), expected, "{path}");
         }
     }
-    house.close().await;
+    api.close().await;
 }
 
 /// Returns how many statements wait for a lock.
-async fn waiting(house: &House) -> i64 {
+async fn waiting(api: &TestApi) -> i64 {
     let waiting = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let waiting = sqlx::query_scalar(waiting).fetch_one(&house.pool);
+    let waiting = sqlx::query_scalar(waiting).fetch_one(&api.pool);
     waiting.await.unwrap()
 }
 
 #[tokio::test]
 async fn slow_searches_of_one_organization_hold_up_no_other() {
-    let house = House::open().await;
+    let api = TestApi::open().await;
     let other = OrgId::from(Uuid::new_v4());
-    let key = format!("Bearer {}", house.key_for(&other, &["admin"]).await);
+    let key = format!("Bearer {}", api.key_for(&other, &["admin"]).await);
     // More than there are connections, and none of them ends until the table is free.
-    let mut held = house.pool.begin().await.unwrap();
+    let mut held = api.pool.begin().await.unwrap();
     let lock = sqlx::query("LOCK TABLE orders").execute(&mut *held);
     lock.await.unwrap();
-    let searches = join_all((0..24).map(|_| house.get("/api/v1/orders?q=client")));
+    let searches = join_all((0..24).map(|_| api.get("/api/v1/orders?q=client")));
     let theirs = async {
-        while waiting(&house).await == 0 {}
+        while waiting(&api).await == 0 {}
         // Lets the others come as far as they get.
         for _ in 0..100 {
-            waiting(&house).await;
+            waiting(&api).await;
         }
         let headers = [("authorization", key.as_str())];
         let path = "/api/v1/records/contacts/c1";
-        let answer = house.get_with(path, &headers).await;
+        let answer = api.get_with(path, &headers).await;
         held.rollback().await.unwrap();
         answer.status
     };
@@ -187,5 +187,5 @@ async fn slow_searches_of_one_organization_hold_up_no_other() {
     let (found, status) = both.await.unwrap();
     assert_eq!(status, 404);
     assert!(found.iter().all(|answer| answer.status == 200));
-    house.close().await;
+    api.close().await;
 }

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 const PREFIX: &str = "querytests";
 
-pub(crate) struct House {
+pub(crate) struct TestApi {
     pub(crate) router: Router,
     pub(crate) log: EventLog,
     /// Writes the read models, as the projector does.
@@ -128,7 +128,7 @@ pub(crate) async fn connect_log() -> EventLog {
     EventLog::connect(&settings, keyring).await.unwrap()
 }
 
-impl House {
+impl TestApi {
     pub(crate) async fn open() -> Self {
         Self::open_with(settings(), None).await
     }
@@ -138,7 +138,7 @@ impl House {
         Self::build(settings(), None, Arc::new(ManualClock::new(time))).await
     }
 
-    /// Opens a query API that reads from `models`, if they are not the house's own.
+    /// Opens a query API that reads from `models`, if they are not the API's own.
     pub(crate) async fn open_with(settings: QuerySettings, models: Option<PgPool>) -> Self {
         Self::build(settings, models, Arc::new(SystemClock)).await
     }
@@ -174,7 +174,7 @@ impl House {
             clock,
             settings,
         });
-        let mut house = Self {
+        let mut api = Self {
             router: service::edge(router),
             log,
             pool,
@@ -184,11 +184,10 @@ impl House {
             database,
             _until: shutdown.drop_guard(),
         };
-        house
-            .execute("INSERT INTO organizations VALUES ($1, 'Müller & Söhne', now())")
+        api.execute("INSERT INTO organizations VALUES ($1, 'Müller & Söhne', now())")
             .await;
-        house.key = house.key_for(&house.org, &["admin"]).await;
-        house
+        api.key = api.key_for(&api.org, &["admin"]).await;
+        api
     }
 
     /// Creates an API key, and waits until it works.

@@ -8,7 +8,7 @@ use tokio::time::{advance, timeout};
 
 use super::*;
 
-const PATIENCE: Patience = Patience {
+const LIMITS: StreamLimits = StreamLimits {
     kind: "test",
     stall: Duration::from_mins(1),
     least_rate: 1_000,
@@ -40,9 +40,9 @@ fn endless() -> (
     (all, pieces, let_go)
 }
 
-fn begin(patience: Patience) -> (BodyDataStream, Arc<AtomicUsize>, oneshot::Receiver<()>) {
+fn begin(limits: StreamLimits) -> (BodyDataStream, Arc<AtomicUsize>, oneshot::Receiver<()>) {
     let (pieces, made, let_go) = endless();
-    let body = outflow(pieces, patience, pending(), AtKeyEnd::BreakOff);
+    let body = outflow(pieces, limits, pending(), AtKeyEnd::BreakOff);
     (body.into_data_stream(), made, let_go)
 }
 
@@ -57,14 +57,14 @@ async fn rest(body: BodyDataStream) -> Result<usize, axum::Error> {
 #[tokio::test(start_paused = true)]
 async fn all_pieces_come_in_order_and_end() {
     let pieces = stream::iter((0..100).map(|n| Ok::<_, Infallible>(Bytes::from(vec![n]))));
-    let body = outflow(pieces, PATIENCE, pending(), AtKeyEnd::BreakOff);
+    let body = outflow(pieces, LIMITS, pending(), AtKeyEnd::BreakOff);
     let all = axum::body::to_bytes(body, 1_000).await.unwrap();
     assert_eq!(all, (0..100).collect::<Vec<u8>>());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_holds_two_pieces_and_is_given_up() {
-    let (body, made, let_go) = begin(PATIENCE);
+    let (body, made, let_go) = begin(LIMITS);
     let_go.await.unwrap_err();
     assert_eq!(made.load(Ordering::Relaxed), 2);
     rest(body).await.unwrap_err();
@@ -72,7 +72,7 @@ async fn a_client_that_takes_nothing_holds_two_pieces_and_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_too_little_is_given_up() {
-    let (mut body, _, let_go) = begin(PATIENCE);
+    let (mut body, _, let_go) = begin(LIMITS);
     let slowly = async {
         let mut taken = 0;
         while let Some(Ok(_)) = body.next().await {
@@ -91,18 +91,15 @@ async fn a_client_that_takes_too_little_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_ends_at_its_deadline() {
     let deadline = Some(Instant::now() + Duration::from_secs(5));
-    let patience = Patience {
-        deadline,
-        ..PATIENCE
-    };
+    let limits = StreamLimits { deadline, ..LIMITS };
     let nothing = stream::pending::<Result<Bytes, Infallible>>();
-    let body = outflow(nothing, patience, pending(), AtKeyEnd::BreakOff);
+    let body = outflow(nothing, limits, pending(), AtKeyEnd::BreakOff);
     rest(body.into_data_stream()).await.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_source_of_a_body_is_dropped_once_its_client_has_left() {
-    let (body, _, let_go) = begin(PATIENCE);
+    let (body, _, let_go) = begin(LIMITS);
     drop(body);
     let_go.await.unwrap_err();
 }
@@ -113,7 +110,7 @@ async fn nothing_is_given_once_the_key_has_ended() {
         let (end, ended) = oneshot::channel::<()>();
         let (pieces, _, let_go) = endless();
         let ended = async { ended.await.unwrap_or_default() };
-        let mut body = outflow(pieces, PATIENCE, ended, at_key_end).into_data_stream();
+        let mut body = outflow(pieces, LIMITS, ended, at_key_end).into_data_stream();
         body.next().await.unwrap().unwrap();
         end.send(()).unwrap();
         let_go.await.unwrap_err();
@@ -127,6 +124,6 @@ async fn nothing_is_given_once_the_key_has_ended() {
 async fn an_answer_whose_making_fails_is_not_taken_for_a_whole_one() {
     let pieces = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"x")) });
     let pieces = pieces.chain(stream::once(async { panic!("while it is made") }));
-    let body = outflow(pieces, PATIENCE, pending(), AtKeyEnd::BreakOff);
+    let body = outflow(pieces, LIMITS, pending(), AtKeyEnd::BreakOff);
     rest(body.into_data_stream()).await.unwrap_err();
 }

@@ -25,7 +25,7 @@ pub(crate) struct TooSlow;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// How long a body may keep its reader waiting beyond its rate.
-    pub(super) patience: Duration,
+    pub(super) max_wait: Duration,
     pub(super) bytes_per_second: u32,
     /// The largest unread remainder that is read and discarded.
     pub(super) drain_bytes: u64,
@@ -72,9 +72,9 @@ pub(super) struct Arriving {
     /// `None` once the body has ended.
     body: Option<Incoming>,
     fate: Arc<Fate>,
-    pace: Pace,
+    budget: WaitBudget,
     waiting: Option<Waiting>,
-    patience: Duration,
+    max_wait: Duration,
     under_way: UnderWay,
 }
 
@@ -94,9 +94,9 @@ impl Arriving {
         let arriving = Self {
             body: Some(body),
             fate: Arc::clone(&fate),
-            pace: Pace::new(terms),
+            budget: WaitBudget::new(terms),
             waiting: None,
-            patience: terms.patience,
+            max_wait: terms.max_wait,
             under_way,
         };
         (arriving, fate)
@@ -113,9 +113,9 @@ impl Arriving {
             return self.fate.set(LEFT);
         };
         self.fate.set(OUT_OF_THE_WAY);
-        let (patience, under_way) = (self.patience, self.under_way.clone());
+        let (max_wait, under_way) = (self.max_wait, self.under_way.clone());
         runtime.spawn(async move {
-            let drained = timeout(patience, throw_away(body)).await;
+            let drained = timeout(max_wait, throw_away(body)).await;
             let outcome = if drained.is_ok() { "read" } else { "given_up" };
             metrics::counter!("waypost_http_bodies_drained_total", "outcome" => outcome)
                 .increment(1);
@@ -139,7 +139,7 @@ impl Body for Arriving {
         let Self {
             body,
             fate,
-            pace,
+            budget,
             waiting,
             ..
         } = &mut *self;
@@ -151,8 +151,8 @@ impl Body for Arriving {
             fate.set(HELD);
         }
         let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(cx) else {
-            let waiting = waiting.get_or_insert_with(|| Waiting::at_most(pace.left));
-            ready!(waiting.out_of_patience.as_mut().poll(cx));
+            let waiting = waiting.get_or_insert_with(|| Waiting::at_most(budget.left));
+            ready!(waiting.timed_out.as_mut().poll(cx));
             note_timeout("body");
             self.end(LEFT);
             return Poll::Ready(Some(Err(TooSlow.into())));
@@ -161,7 +161,7 @@ impl Body for Arriving {
             Some(Ok(frame)) => {
                 let waited = waiting.take().map(|waiting| waiting.since.elapsed());
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                pace.note(waited.unwrap_or_default(), bytes);
+                budget.note(waited.unwrap_or_default(), bytes);
                 let rest = incoming.size_hint().upper().unwrap_or(u64::MAX);
                 fate.rest.store(rest, Ordering::Relaxed);
                 if incoming.is_end_stream() {
@@ -209,17 +209,17 @@ impl Drop for Arriving {
 /// How much longer a body may keep its reader waiting: waiting uses it up, every byte gives some
 /// back. Time in which no read was pending does not count.
 #[derive(Clone, Copy)]
-struct Pace {
+struct WaitBudget {
     left: Duration,
     most: Duration,
     bytes_per_second: u32,
 }
 
-impl Pace {
+impl WaitBudget {
     fn new(terms: Terms) -> Self {
         Self {
-            left: terms.patience,
-            most: terms.patience,
+            left: terms.max_wait,
+            most: terms.max_wait,
             bytes_per_second: terms.bytes_per_second.max(1),
         }
     }
@@ -236,14 +236,14 @@ impl Pace {
 /// State of a reader that waits for the next bytes of a body.
 struct Waiting {
     since: Instant,
-    out_of_patience: Pin<Box<Sleep>>,
+    timed_out: Pin<Box<Sleep>>,
 }
 
 impl Waiting {
-    fn at_most(patience: Duration) -> Self {
+    fn at_most(max_wait: Duration) -> Self {
         Self {
             since: Instant::now(),
-            out_of_patience: Box::pin(sleep(patience)),
+            timed_out: Box::pin(sleep(max_wait)),
         }
     }
 }
@@ -255,17 +255,17 @@ mod tests {
     use super::*;
 
     const TERMS: Terms = Terms {
-        patience: Duration::from_secs(30),
+        max_wait: Duration::from_secs(30),
         bytes_per_second: 500,
         drain_bytes: 0,
     };
 
     /// Whether a reader waits for all of these pieces, each given as its delay and its bytes.
     fn waits_for(pieces: &[(Duration, usize)]) -> bool {
-        let mut pace = Pace::new(TERMS);
+        let mut budget = WaitBudget::new(TERMS);
         pieces.iter().all(|(waited, bytes)| {
-            let in_time = *waited <= pace.left;
-            pace.note(*waited, *bytes);
+            let in_time = *waited <= budget.left;
+            budget.note(*waited, *bytes);
             in_time
         })
     }
@@ -304,7 +304,7 @@ mod tests {
             if waits_for(&pieces) {
                 let waited: Duration = pieces.iter().map(|(waited, _)| waited).sum();
                 let bytes: usize = pieces.iter().map(|(_, bytes)| bytes).sum();
-                let paid = TERMS.patience + seconds(bytes as u64) / 500;
+                let paid = TERMS.max_wait + seconds(bytes as u64) / 500;
                 prop_assert!(waited <= paid, "{waited:?} for {paid:?}");
             }
         }

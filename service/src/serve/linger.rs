@@ -15,20 +15,20 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 /// Timeout for the other side to close.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes that are discarded at most: the size of the largest body that is read whole.
 const THROWN_AWAY: usize = 1024 * 1024;
 
 /// What is left of a connection whose writing side is closed.
 pub(super) struct End {
-    out_of_patience: Pin<Box<Sleep>>,
+    timed_out: Pin<Box<Sleep>>,
     to_throw_away: usize,
 }
 
 impl End {
     pub(super) fn new() -> Self {
         Self {
-            out_of_patience: Box::pin(sleep(PATIENCE)),
+            timed_out: Box::pin(sleep(TIMEOUT)),
             to_throw_away: THROWN_AWAY,
         }
     }
@@ -45,7 +45,7 @@ impl End {
                 }
                 Poll::Ready(_) => self.to_throw_away = 0,
                 Poll::Pending => {
-                    ready!(self.out_of_patience.as_mut().poll(cx));
+                    ready!(self.timed_out.as_mut().poll(cx));
                     self.to_throw_away = 0;
                 }
             }

@@ -35,7 +35,7 @@ use front::{Front, House};
 use life::Life;
 use linger::End;
 use places::{ConnectionPlace, Places, Refused};
-use wire::{Patience, Wire};
+use wire::{ConnectionTimeouts, Wire};
 
 /// Limit of bytes of one connection that are read ahead or buffered for writing.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -119,7 +119,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 struct Door {
     house: Arc<House>,
     places: Arc<Places>,
-    patience: Patience,
+    timeouts: ConnectionTimeouts,
     http: http1::Builder,
     refused: Arc<Semaphore>,
     connections: TaskTracker,
@@ -150,12 +150,12 @@ impl Door {
                 places,
                 memory: Memory::new(settings.body_memory_bytes),
                 terms: arriving::Terms {
-                    patience: settings.body,
+                    max_wait: settings.body,
                     bytes_per_second: settings.body_bytes_per_second,
                     drain_bytes: settings.drain_bytes,
                 },
             }),
-            patience: Patience {
+            timeouts: ConnectionTimeouts {
                 head: settings.head,
                 silent: settings.silent,
                 idle: settings.idle,
@@ -187,11 +187,11 @@ impl Door {
         life: Arc<Life>,
         place: ConnectionPlace,
     ) -> impl Future<Output = ()> + Send + use<> {
-        if let Err(error) = prepare(&stream, self.patience.unread) {
+        if let Err(error) = prepare(&stream, self.timeouts.unread) {
             tracing::debug!(%error, "A connection's options could not be set");
         }
         let gives_way = place.ended();
-        let wire = Wire::new(stream, Arc::clone(&life), self.patience, place);
+        let wire = Wire::new(stream, Arc::clone(&life), self.timeouts, place);
         let front = Front {
             house: Arc::clone(&self.house),
             life: Arc::clone(&life),

@@ -25,7 +25,7 @@ const ROOM_TAKES: u32 = 5;
 
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ConnectionTimeouts {
     pub(super) head: Duration,
     /// Before the first byte.
     pub(super) silent: Duration,
@@ -37,7 +37,7 @@ pub(super) struct Patience {
 pub(super) struct Wire {
     stream: TcpStream,
     life: Arc<Life>,
-    patience: Patience,
+    timeouts: ConnectionTimeouts,
     /// Fires when reading may have waited long enough.
     reading: Option<Pin<Box<Sleep>>>,
     /// Fires when writing has waited too long; set only while writing waits.
@@ -58,13 +58,13 @@ impl Wire {
     pub(super) fn new(
         stream: TcpStream,
         life: Arc<Life>,
-        patience: Patience,
+        timeouts: ConnectionTimeouts,
         place: ConnectionPlace,
     ) -> Self {
         Self {
             stream,
             life,
-            patience,
+            timeouts,
             reading: None,
             writing: None,
             head: None,
@@ -86,7 +86,7 @@ impl Wire {
         }
         self.head = Some(Head {
             after: self.life.begun(),
-            due: Instant::now() + self.patience.head,
+            due: Instant::now() + self.timeouts.head,
         });
     }
 
@@ -97,9 +97,9 @@ impl Wire {
         } else if let Some(head) = self.coming_head() {
             Some(head.due)
         } else if self.life.begun() == 0 {
-            Some(self.life.idle_since() + self.patience.silent)
+            Some(self.life.idle_since() + self.timeouts.silent)
         } else {
-            Some(self.life.idle_since() + self.patience.idle)
+            Some(self.life.idle_since() + self.timeouts.idle)
         }
     }
 
@@ -111,7 +111,7 @@ impl Wire {
         }
         loop {
             let due = self.reading_due();
-            let idle = self.patience.idle;
+            let idle = self.timeouts.idle;
             let ring = || due.unwrap_or_else(|| Instant::now() + idle);
             let timer = self
                 .reading
@@ -153,10 +153,10 @@ impl Wire {
             }
             return Poll::Ready(written.inspect_err(note_if_unread));
         }
-        let patience = self.patience.unread.saturating_mul(ROOM_TAKES);
+        let max_wait = self.timeouts.unread.saturating_mul(ROOM_TAKES);
         let timer = self
             .writing
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .get_or_insert_with(|| Box::pin(sleep(max_wait)));
         ready!(timer.as_mut().poll(cx));
         let error = io::Error::from(io::ErrorKind::TimedOut);
         note_if_unread(&error);

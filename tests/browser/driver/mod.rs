@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::chromium::tell;
-use self::page::PATIENCE;
+use self::page::TIMEOUT;
 pub(crate) use self::page::{Page, Scheme};
 use self::wire::Wire;
 
@@ -21,7 +21,7 @@ static PLACES: Semaphore = Semaphore::const_new(4);
 
 /// Waits as long as for anything on a page.
 pub(crate) async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
-    harness::eventually_within(PATIENCE, what, probe).await
+    harness::eventually_within(TIMEOUT, what, probe).await
 }
 
 /// One test's share of the browser.

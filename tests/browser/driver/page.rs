@@ -14,7 +14,7 @@ use super::wire::{Event, Wire};
 const IS_READY: &str = "document.readyState === 'complete'";
 
 /// How long anything may take to appear, on a machine that builds at the same time.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Roles of input elements.
 const FIELDS: &[&str] = &["textbox", "searchbox", "combobox", "spinbutton", "checkbox"];
@@ -225,8 +225,8 @@ impl Page {
 
     /// Waits until `probe` returns something, or fails with what the page shows instead.
     pub(crate) async fn wait<T>(&self, what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
-        let waiting = eventually_within(PATIENCE * 2, what, probe);
-        if let Ok(found) = tokio::time::timeout(PATIENCE, waiting).await {
+        let waiting = eventually_within(TIMEOUT * 2, what, probe);
+        if let Ok(found) = tokio::time::timeout(TIMEOUT, waiting).await {
             return found;
         }
         panic!(

@@ -13,7 +13,7 @@ use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};
 
 /// How long any command may take, on a machine that builds at the same time.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 #[derive(Default)]
 struct Shared {
@@ -94,8 +94,8 @@ impl Wire {
             shared.waiting.insert(id, answered);
         }
         let _ = self.out.send(Message::text(message.to_string()));
-        let answer = tokio::time::timeout(PATIENCE, answer).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{method} took longer than {PATIENCE:?}"));
+        let answer = tokio::time::timeout(TIMEOUT, answer).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{method} took longer than {TIMEOUT:?}"));
         let mut answer = answer.map_err(|_| format!("{method}: the browser has ended"))?;
         match answer["error"]["message"].as_str() {
             Some(error) => Err(format!("{method}: {error}")),

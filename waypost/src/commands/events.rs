@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use event_log::EventLog;
 use futures::TryStreamExt as _;
-use query_api::feed::{self, Asked, Form};
+use query_api::feed::{self, FeedQuery, Form};
 use schemas::Log;
 use service::settings::CommonSettings;
 use service::{Clock, SystemClock};
@@ -51,7 +51,7 @@ impl Events {
         } else {
             Log::Events
         };
-        let asked = Asked {
+        let query = FeedQuery {
             form: if self.follow {
                 Form::ServerSent
             } else {
@@ -62,7 +62,7 @@ impl Events {
             limit: None,
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let mut lines = pin!(feed::lines(&log, &clock, feed, org.as_ref(), asked).await?);
+        let mut lines = pin!(feed::lines(&log, &clock, feed, org.as_ref(), query).await?);
         let print = async {
             while let Some(lines) = lines.try_next().await? {
                 let mut out = io::stdout().lock();

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::system::{self, LogAccess, organization};
 
 /// How long the read models may take to catch up.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// By then processes that follow the log have seen that a record was deleted.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ async fn until_gone(
         }
         Ok::<_, sqlx::Error>(())
     };
-    let waited = tokio::time::timeout(PATIENCE, gone).await;
+    let waited = tokio::time::timeout(TIMEOUT, gone).await;
     waited.map_err(|_| "the read models did not catch up in time: is the projector running?")??;
     Ok(())
 }

@@ -36,12 +36,12 @@ impl Migrate {
 }
 
 /// Migrates once Postgres answers: if everything starts at once, it may be ready last.
-async fn migrate(pool: &PgPool, patience: Duration) -> Result<(), MigrateError> {
+async fn migrate(pool: &PgPool, timeout: Duration) -> Result<(), MigrateError> {
     let begun = Instant::now();
     loop {
         match database::migrate(pool).await {
             Err(MigrateError::Execute(error))
-                if database::is_unavailable(&error) && begun.elapsed() < patience =>
+                if database::is_unavailable(&error) && begun.elapsed() < timeout =>
             {
                 tracing::warn!(%error, "Waiting for Postgres");
                 sleep(AGAIN).await;

@@ -21,7 +21,7 @@ use services::Services;
 
 /// How often, and for how long, to check whether the demo can be used.
 const LOOK: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Run everything in one process: private servers, all services, one address.
 #[derive(Debug, clap::Args)]
@@ -164,8 +164,8 @@ async fn demo(
         None => {
             let demo = demo::load(&services.commands, url).await?;
             // If the log or Postgres hangs, both come a little later than they are printed.
-            let _ = timeout(PATIENCE, until_known(&services.access, &demo.api_key)).await;
-            let _ = timeout(PATIENCE, until_shown(log, pool)).await;
+            let _ = timeout(TIMEOUT, until_known(&services.access, &demo.api_key)).await;
+            let _ = timeout(TIMEOUT, until_shown(log, pool)).await;
             demo
         }
     };

@@ -86,7 +86,7 @@ impl Crossings {
         fix: &Fix,
         org: &OrgId,
         watched: Vec<&Watched>,
-        patience: Duration,
+        max_wait: Duration,
     ) -> Option<OrgId> {
         let crossing = async {
             for watched in watched {
@@ -96,7 +96,7 @@ impl Crossings {
             }
             Ok::<(), Away>(())
         };
-        match timeout(patience, crossing).await {
+        match timeout(max_wait, crossing).await {
             Ok(Ok(())) => None,
             Ok(Err(Away)) | Err(_) => Some(org.clone()),
         }
@@ -310,10 +310,10 @@ impl Consider for Crossings {
             let of_org = by_org.entry(&watched.stream.org).or_default();
             of_org.push(watched);
         }
-        let patience = at.patience();
+        let max_wait = at.max_wait();
         let crossed = by_org
             .into_iter()
-            .map(|(org, watched)| self.cross_all(recorded, &fix, org, watched, patience));
+            .map(|(org, watched)| self.cross_all(recorded, &fix, org, watched, max_wait));
         join_all(crossed).await.into_iter().flatten().collect()
     }
 }

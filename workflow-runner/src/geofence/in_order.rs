@@ -9,7 +9,7 @@ use schemas::{OrgId, Recorded};
 use super::recent::Fresh;
 
 /// How long everybody else's positions wait for the crossings of one organization.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The organizations at whose places a position is considered. All circles of persons count as one.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +28,9 @@ impl At<'_> {
         }
     }
 
-    pub(super) fn patience(self) -> Duration {
+    pub(super) fn max_wait(self) -> Duration {
         match self {
-            Self::AllBut(_) => PATIENCE,
+            Self::AllBut(_) => TIMEOUT,
             Self::Only(_) => Duration::MAX,
         }
     }

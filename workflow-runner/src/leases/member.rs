@@ -299,12 +299,12 @@ impl Member {
     /// Leaves the group: what is held goes to the others at once.
     async fn leave(mut self) {
         let held = self.state.withdraw_all();
-        let patience = self.ttl;
+        let max_wait = self.ttl;
         let goodbye = async {
             self.release(held).await;
             let _ = self.members.delete(&self.id).await;
         };
-        let _ = timeout(patience, goodbye).await;
+        let _ = timeout(max_wait, goodbye).await;
     }
 }
 

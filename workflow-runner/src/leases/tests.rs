@@ -13,7 +13,7 @@ use super::{Group, LeaseGuard, Work, partition_of};
 const PARTITIONS: u16 = 12;
 const TTL: Duration = Duration::from_millis(900);
 const LOOK: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) async fn log() -> EventLog {
     let url = std::env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
@@ -46,7 +46,7 @@ async fn until_shared(all: &[(&Group, usize)]) {
             sleep(LOOK).await;
         }
     };
-    timeout(PATIENCE, shared)
+    timeout(TIMEOUT, shared)
         .await
         .expect("the partitions are not shared as they should be");
 }
@@ -165,7 +165,7 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
     assert!(!group.state.owns(0) && group.guard(0).is_none());
     let mut owned = group.leases(Work::Runs).owned();
     let lost = owned.wait_for(|owned| owned.is_empty());
-    timeout(PATIENCE, lost)
+    timeout(TIMEOUT, lost)
         .await
         .expect("the leases were not given up")
         .unwrap();

@@ -75,4 +75,4 @@ impl CloseReason {
 }
 
 /// How long a client may take to answer the close frame.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use futures::{Sink, Stream};
 use tokio::time::{Instant, timeout};
 
-use super::close::{CloseReason, PATIENCE};
+use super::close::{CloseReason, TIMEOUT};
 use super::frames::Reply;
 
 /// Frames that may wait. A subscription adds far fewer; only a client that asks without reading
@@ -136,6 +136,6 @@ impl Wire {
             // client might never see the reason.
             while !matches!(self.next().await, Heard::Gone | Heard::Unreadable) {}
         };
-        let _ = timeout(PATIENCE, goodbye).await;
+        let _ = timeout(TIMEOUT, goodbye).await;
     }
 }

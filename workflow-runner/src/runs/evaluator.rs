@@ -28,7 +28,7 @@ const TRIES: u32 = 3;
 pub(super) struct Evaluator {
     threads: Shares<OrgId>,
     work: u64,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Why there is no result.
@@ -48,7 +48,7 @@ impl Evaluator {
         Self {
             threads: Shares::new(settings.threads()),
             work: settings.work,
-            patience: settings.patience,
+            timeout: settings.timeout,
         }
     }
 
@@ -90,7 +90,7 @@ impl Evaluator {
             let _thread = thread;
             sheltered(|| evaluate(&paying))
         });
-        let done = timeout(self.patience, evaluating).await;
+        let done = timeout(self.timeout, evaluating).await;
         measure::evaluated(meter.spent());
         match done {
             Ok(Ok(done)) => {
@@ -103,7 +103,7 @@ impl Evaluator {
             Err(_) => {
                 meter.stop();
                 measure::unevaluated("time");
-                Err(Failed::Slow(self.patience))
+                Err(Failed::Slow(self.timeout))
             }
         }
     }
@@ -124,10 +124,10 @@ mod tests {
 
     use super::*;
 
-    fn evaluator(patience: Duration) -> Evaluator {
+    fn evaluator(timeout: Duration) -> Evaluator {
         Evaluator::new(&TemplateSettings {
             threads: Some(1),
-            patience,
+            timeout,
             ..TemplateSettings::default()
         })
     }

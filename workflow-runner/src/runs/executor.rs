@@ -103,7 +103,7 @@ impl<'j> Executor<'j> {
             self.call(attempt).await?;
         }
         for (attempt, _) in &work.over {
-            self.look_back(attempt);
+            self.search_missed_events(attempt);
         }
         if !self.draft.is_empty() {
             return Ok(None);

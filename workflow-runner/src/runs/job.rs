@@ -17,7 +17,7 @@ use super::program::Program;
 use super::programs::ProgramError;
 use super::renderer::Renderer;
 use super::secrets::Secrets;
-use super::triggers::LookBack;
+use super::triggers::MissedEventSearch;
 use super::turn::Turn;
 use crate::leases::{LeaseGuard, Leases};
 use crate::targets::Targets;
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) renderer: Renderer,
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
-    pub(super) look_back: LookBack,
+    pub(super) missed_events: MissedEventSearch,
     pub(super) capacity: Capacity,
     /// Cancelled when no call may start any more.
     pub(super) stopping: CancellationToken,

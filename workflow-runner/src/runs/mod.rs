@@ -44,7 +44,7 @@ use crate::people::People;
 use crate::targets::Targets;
 use job::Shared;
 use scheduler::Scheduler;
-use triggers::LookBack;
+use triggers::MissedEventSearch;
 
 pub use open::OpenRuns;
 pub use renderer::Renderer;
@@ -76,7 +76,7 @@ pub struct Dependencies {
 /// The state of the scheduler, for the readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Standing {
+enum SchedulerState {
     Starting,
     CatchingUp,
     Following,
@@ -97,12 +97,13 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         open_runs,
     } = dependencies;
     measure::describe();
-    let standing = Arc::new(AtomicU8::new(Standing::Starting as u8));
-    announce(&readiness, &log, &standing);
+    let state = Arc::new(AtomicU8::new(SchedulerState::Starting as u8));
+    announce(&readiness, &log, &state);
     let checkpoints = Checkpoints::open(&log, Kind::Runs).await?;
-    let look_back = LookBack::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
+    let missed_events =
+        MissedEventSearch::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
     let shared = Arc::new(Shared {
-        look_back,
+        missed_events,
         renderer,
         secrets: secrets::Secrets::new(log.clone()),
         log,
@@ -112,23 +113,23 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         capacity: capacity::Capacity::new(&settings),
         stopping: CancellationToken::new(),
     });
-    let standing_too = Arc::clone(&standing);
-    let scheduler = Scheduler::new(shared, settings, checkpoints, standing_too, open_runs);
+    let state_too = Arc::clone(&state);
+    let scheduler = Scheduler::new(shared, settings, checkpoints, state_too, open_runs);
     Box::pin(scheduler.run(shutdown)).await;
-    standing.store(Standing::Ended as u8, Ordering::Relaxed);
+    state.store(SchedulerState::Ended as u8, Ordering::Relaxed);
     Ok(())
 }
 
-fn announce(readiness: &Readiness, log: &EventLog, standing: &Arc<AtomicU8>) {
-    let (log, standing) = (log.clone(), Arc::clone(standing));
+fn announce(readiness: &Readiness, log: &EventLog, state: &Arc<AtomicU8>) {
+    let (log, state) = (log.clone(), Arc::clone(state));
     readiness.add("runs", move || {
-        let found = standing.load(Ordering::Relaxed);
+        let found = state.load(Ordering::Relaxed);
         let connected = log.is_connected();
         async move {
             match found {
                 _ if !connected => Err("the event log is not connected".to_owned()),
-                found if found == Standing::Following as u8 => Ok(()),
-                found if found == Standing::Ended as u8 => Err("ended".to_owned()),
+                found if found == SchedulerState::Following as u8 => Ok(()),
+                found if found == SchedulerState::Ended as u8 => Err("ended".to_owned()),
                 _ => Err("catching up with the log".to_owned()),
             }
         }

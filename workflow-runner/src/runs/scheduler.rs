@@ -25,7 +25,7 @@ use super::open::OpenRuns;
 use super::settings::RunSettings;
 use super::turn::Turn;
 use super::worker_pool::WorkerPool;
-use super::{Standing, measure};
+use super::{SchedulerState, measure};
 use crate::checkpoints::{Checkpoints, Saving};
 use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 
@@ -38,7 +38,7 @@ pub(super) struct Scheduler {
     shared: Arc<Shared>,
     settings: RunSettings,
     saving: Saving<Partition>,
-    standing: Arc<AtomicU8>,
+    state: Arc<AtomicU8>,
     owned: watch::Receiver<Owned>,
     partitions: OwnedPartitions<Partition>,
     catching_up: JoinSet<CaughtUp>,
@@ -56,7 +56,7 @@ impl Scheduler {
         shared: Arc<Shared>,
         settings: RunSettings,
         checkpoints: Checkpoints<Partition>,
-        standing: Arc<AtomicU8>,
+        state: Arc<AtomicU8>,
         open_runs: OpenRuns,
     ) -> Self {
         open_runs.begin_anew();
@@ -66,7 +66,7 @@ impl Scheduler {
             shared,
             saving: Saving::new(checkpoints, settings.checkpoint / 2),
             settings,
-            standing,
+            state,
             partitions: OwnedPartitions::default(),
             catching_up: JoinSet::new(),
             tail: None,
@@ -84,7 +84,7 @@ impl Scheduler {
         let capacity = self.shared.capacity.clone();
         loop {
             self.start_what_fits();
-            self.say_standing();
+            self.report_state();
             let timer = self.next_timer();
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -285,13 +285,13 @@ impl Scheduler {
         }
     }
 
-    fn say_standing(&self) {
-        let standing = if self.partitions.all_served() {
-            Standing::Following
+    fn report_state(&self) {
+        let state = if self.partitions.all_served() {
+            SchedulerState::Following
         } else {
-            Standing::CatchingUp
+            SchedulerState::CatchingUp
         };
-        self.standing.store(standing as u8, Ordering::Relaxed);
+        self.state.store(state as u8, Ordering::Relaxed);
     }
 
     fn measure(&self) {
@@ -306,14 +306,14 @@ impl Scheduler {
     /// Lets running steps finish, then saves the state.
     async fn end(mut self) {
         self.shared.stopping.cancel();
-        let patience = self.settings.shutdown;
+        let max_wait = self.settings.shutdown;
         let all_ended = async {
             while let Some(ended) = self.workers.next_ended().await {
                 // The log's tail is no longer read, so the jobs report instead.
                 self.job_ended(ended);
             }
         };
-        if timeout(patience, all_ended).await.is_err() {
+        if timeout(max_wait, all_ended).await.is_err() {
             tracing::warn!("Steps in progress were cut off; they start again at the next start");
             self.workers.cut_off().await;
         }

@@ -20,7 +20,7 @@ pub struct TemplateSettings {
     pub work: u64,
     /// How long one evaluation of templates may take.
     #[arg(id = "template_seconds", long, env = "WAYPOST_TEMPLATE_SECONDS", default_value = "10", value_parser = seconds)]
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Threads of one process that evaluate larger templates; organizations share them. Default:
     /// half the processors.
     #[arg(id = "template_threads", long, env = "WAYPOST_TEMPLATE_THREADS")]

@@ -106,7 +106,7 @@ impl Dispatcher {
                 Ok(()) = freed.changed() => {}
                 Ok(()) = self.owned.changed() => self.change_ownership(),
                 () = sleep(until_wake) => self.state.scheduler.wake(self.now()),
-                _ = checkpoint.tick() => self.keep_books(),
+                _ = checkpoint.tick() => self.save_and_measure(),
                 _ = end.tick() => self.tasks.look_for_end(&self.sender.log),
                 () = self.saving.ended() => {}
                 () = shutdown.cancelled() => break Ok(()),

@@ -23,8 +23,8 @@
 //! wait for a retry end as `FAILED`; events that were not tried yet are dropped.
 
 mod attempt;
-mod bookkeeping;
 mod checkpoint;
+mod checkpointing;
 mod concurrency;
 mod directory;
 mod disable;

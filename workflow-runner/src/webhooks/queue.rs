@@ -343,12 +343,12 @@ impl EndpointQueue {
         self.failing_since
     }
 
-    /// Whether it has only failed for at least `patience`.
-    pub(super) fn is_hopeless(&self, now: DateTime<Utc>, patience: Duration) -> bool {
+    /// Whether it has only failed for at least `give_up_after`.
+    pub(super) fn is_hopeless(&self, now: DateTime<Utc>, give_up_after: Duration) -> bool {
         let failing = self
             .failing_since
             .and_then(|since| (now - since).to_std().ok());
-        failing.is_some_and(|failing| failing >= patience)
+        failing.is_some_and(|failing| failing >= give_up_after)
     }
 
     /// Forgets earlier failures, after the endpoint was changed.

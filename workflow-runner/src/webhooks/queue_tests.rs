@@ -272,16 +272,16 @@ fn when_all_lanes_are_crowded_a_failing_one_is_held_sooner() {
 
 #[test]
 fn only_failures_for_long_are_hopeless() {
-    let patience = Duration::from_secs(100);
+    let give_up_after = Duration::from_secs(100);
     let mut queue = lane_with([]);
     queue.answered(Verdict::Badly, at(0));
     queue.answered(Verdict::Overwhelmed, at(50));
-    assert!(!queue.is_hopeless(at(99), patience));
-    assert!(queue.is_hopeless(at(100), patience));
+    assert!(!queue.is_hopeless(at(99), give_up_after));
+    assert!(queue.is_hopeless(at(100), give_up_after));
     queue.answered(Verdict::NotSent, at(100));
-    assert!(queue.is_hopeless(at(100), patience));
+    assert!(queue.is_hopeless(at(100), give_up_after));
     queue.answered(Verdict::Well, at(100));
-    assert!(!queue.is_hopeless(at(1_000), patience));
+    assert!(!queue.is_hopeless(at(1_000), give_up_after));
 }
 
 #[test]

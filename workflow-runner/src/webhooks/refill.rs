@@ -25,7 +25,7 @@ const PAGES: usize = 20;
 pub(super) type Found = (Refill, Vec<Arc<Payload>>);
 
 /// State of a delivery.
-enum Standing {
+enum DeliveryState {
     Untried,
     Waiting(Retry),
     Ended,
@@ -64,12 +64,12 @@ pub(super) async fn read(
             recorded.sequence <= head_before && is_wanted(reader, endpoint, recorded)
         };
         let wanted: Vec<&Recorded> = page.events().filter(is_wanted).collect();
-        let standings = standings(log, endpoint, gap, &wanted).await?;
-        for (recorded, standing) in wanted.into_iter().zip(standings) {
-            match standing {
-                Standing::Untried => refill.untried.push(recorded.sequence),
-                Standing::Waiting(retry) => refill.waiting.push((recorded.sequence, retry)),
-                Standing::Ended => continue,
+        let states = delivery_states(log, endpoint, gap, &wanted).await?;
+        for (recorded, state) in wanted.into_iter().zip(states) {
+            match state {
+                DeliveryState::Untried => refill.untried.push(recorded.sequence),
+                DeliveryState::Waiting(retry) => refill.waiting.push((recorded.sequence, retry)),
+                DeliveryState::Ended => continue,
             }
             if encoded < ENCODED_BYTES {
                 let payload = Payload::plain(log, recorded);
@@ -90,12 +90,12 @@ fn is_wanted(reader: &Reader, endpoint: &Endpoint, recorded: &Recorded) -> bool 
 
 /// The state of the events' deliveries; events that no other process can have tried are not looked
 /// up.
-async fn standings(
+async fn delivery_states(
     log: &EventLog,
     endpoint: &Endpoint,
     gap: Gap,
     events: &[&Recorded],
-) -> Result<Vec<Standing>, ReadError> {
+) -> Result<Vec<DeliveryState>, ReadError> {
     let unsure = events.partition_point(|recorded| recorded.sequence <= gap.unsure_through);
     let streams: Vec<StreamId> = events[..unsure]
         .iter()
@@ -105,15 +105,18 @@ async fn standings(
         })
         .collect();
     let lasts = log.catch_up().last_of_each(&streams).await?;
-    let mut standings: Vec<Standing> = lasts.iter().map(|last| standing(last.as_ref())).collect();
-    standings.resize_with(events.len(), || Standing::Untried);
-    Ok(standings)
+    let mut states: Vec<DeliveryState> = lasts
+        .iter()
+        .map(|last| delivery_state(last.as_ref()))
+        .collect();
+    states.resize_with(events.len(), || DeliveryState::Untried);
+    Ok(states)
 }
 
-fn standing(last: Option<&Recorded>) -> Standing {
+fn delivery_state(last: Option<&Recorded>) -> DeliveryState {
     match last {
-        None => Standing::Untried,
-        Some(last) => attempt::pending(last).map_or(Standing::Ended, Standing::Waiting),
+        None => DeliveryState::Untried,
+        Some(last) => attempt::pending(last).map_or(DeliveryState::Ended, DeliveryState::Waiting),
     }
 }
 

@@ -6,7 +6,7 @@ use schemas::Log;
 use tokio::time::{sleep, timeout};
 use workflow_runner::people::People;
 
-use crate::support::{LOOK, PATIENCE, World};
+use crate::support::{LOOK, TIMEOUT, World};
 
 async fn checkpoint(log: &EventLog) -> FoldCheckpoint {
     let checkpoint = FoldCheckpoint::open(log, Fold::Circles, Circles::FORM).await;
@@ -22,7 +22,7 @@ async fn noted(log: &EventLog) -> (u64, Circles) {
             sleep(LOOK).await;
         }
     };
-    timeout(PATIENCE, noted).await.expect("circles noted")
+    timeout(TIMEOUT, noted).await.expect("circles noted")
 }
 
 #[tokio::test]
@@ -69,8 +69,6 @@ async fn who_has_read_much_notes_it_for_the_next() {
             sleep(LOOK).await;
         }
     };
-    timeout(PATIENCE, renewed)
-        .await
-        .expect("circles noted anew");
+    timeout(TIMEOUT, renewed).await.expect("circles noted anew");
     following.abort();
 }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use workflow_runner::people::People;
 
-use crate::support::{PATIENCE, World, contact, write};
+use crate::support::{TIMEOUT, World, contact, write};
 
 pub(crate) struct Person {
     pub(crate) id: AccountId,
@@ -316,7 +316,7 @@ async fn a_caller_that_stops_polling_keeps_nobody_waiting() {
     tokio::spawn(async move { follower.follow(tail).await });
     let mut first = pin!(people.settle());
     assert!(poll!(first.as_mut()).is_pending());
-    timeout(PATIENCE, people.settle()).await.unwrap();
+    timeout(TIMEOUT, people.settle()).await.unwrap();
     first.await;
 }
 
@@ -329,5 +329,5 @@ async fn what_was_erased_before_it_was_taken_is_not_waited_for() {
     world.log.erase(&gone).await.unwrap();
     let follower = people.clone();
     tokio::spawn(async move { follower.follow(tail).await });
-    timeout(PATIENCE, people.settle()).await.unwrap();
+    timeout(TIMEOUT, people.settle()).await.unwrap();
 }

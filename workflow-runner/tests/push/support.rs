@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Far longer than anything takes; only a failing test waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between two polls: the code that is waited for needs the processors more.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
@@ -268,7 +268,7 @@ pub(crate) fn contact(id: &str, padding: usize) -> Event {
 
 /// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = tokio::time::Instant::now() + PATIENCE;
+    let end = tokio::time::Instant::now() + TIMEOUT;
     while !holds().await {
         assert!(tokio::time::Instant::now() < end, "not in time: {what}");
         tokio::time::sleep(LOOK).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use workflow_runner::runs::RunSettings;
 
-use crate::world::{LOOK, PATIENCE, World, notify, settings, workflow};
+use crate::world::{LOOK, TIMEOUT, World, notify, settings, workflow};
 
 const BUDGET: u32 = 200;
 
@@ -39,7 +39,7 @@ async fn told(world: &World) -> Vec<NotTriggered> {
 
 /// The same, once there are some: they are reported concurrently with further judging.
 async fn until_told(world: &World) -> Vec<NotTriggered> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let told = told(world).await;
         if !told.is_empty() {

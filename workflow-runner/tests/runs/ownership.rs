@@ -181,7 +181,7 @@ async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
         let told: Value = serde_json::from_str(&told).unwrap();
         told["checks"][part]["ok"] == true
     };
-    let end = tokio::time::Instant::now() + crate::world::PATIENCE;
+    let end = tokio::time::Instant::now() + crate::world::TIMEOUT;
     while !(ready("runs").await && ready("triggers").await) {
         assert!(tokio::time::Instant::now() < end, "it never gets ready");
         tokio::time::sleep(crate::world::LOOK).await;

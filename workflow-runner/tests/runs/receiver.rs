@@ -122,7 +122,7 @@ impl Receiver {
                 tokio::time::sleep(crate::world::LOOK).await;
             }
         };
-        let came = tokio::time::timeout(crate::world::PATIENCE, came).await;
+        let came = tokio::time::timeout(crate::world::TIMEOUT, came).await;
         came.expect("the call does not come");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use crate::runner::Runner;
 use crate::server::remove_streams;
 
 /// Far longer than anything takes; only a failing test waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between two polls: the code that is waited for needs the processors more.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
@@ -193,7 +193,7 @@ impl Drop for World {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_all().build()?;
             let removed = remove_streams(&settings);
-            let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, removed).await });
+            let _ = runtime.block_on(async { tokio::time::timeout(TIMEOUT, removed).await });
             Ok::<(), std::io::Error>(())
         };
         let _ = std::thread::spawn(remove).join();

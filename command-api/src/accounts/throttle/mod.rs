@@ -22,8 +22,8 @@ use sqlx::PgPool;
 use tokio::time::Instant;
 
 use super::network::Network;
+use super::password_queue::{Lane, Visitor};
 use super::settings::AccountSettings;
-use super::turns::{Lane, Visitor};
 
 use counter::{Admission, CountedBy, Counter, Full, Rule};
 use local::Local;

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use self::plan::{Changes, Key, LEVELS, Level, Plan, key, ranges};
-use self::store::{Asked, Block};
+use self::store::{Block, BlockQuery};
 
 /// The rows of a kind in the order of its table: newest first and then by id.
 #[derive(Clone, Copy, Debug)]
@@ -182,9 +182,9 @@ impl Blocks {
         rows: &mut PgConnection,
         parts: &[(&List, Level, &Changes)],
     ) -> Result<Vec<BTreeSet<Key>>, sqlx::Error> {
-        let mut asked = Vec::with_capacity(parts.len());
+        let mut queries = Vec::with_capacity(parts.len());
         for (part, (list, level, changes)) in parts.iter().enumerate() {
-            asked.extend(ranges(changes).map(|(from, to)| Asked {
+            queries.extend(ranges(changes).map(|(from, to)| BlockQuery {
                 part,
                 list,
                 level: *level,
@@ -193,8 +193,8 @@ impl Blocks {
             }));
         }
         let mut known = vec![BTreeSet::new(); parts.len()];
-        for (place, key) in store::read(rows, self.rows.table, &asked).await? {
-            known[asked[place].part].insert(key);
+        for (place, key) in store::read(rows, self.rows.table, &queries).await? {
+            known[queries[place].part].insert(key);
         }
         Ok(known)
     }

@@ -9,7 +9,7 @@ use super::plan::{Key, Level, time};
 use super::{List, Rows};
 
 /// A stretch of a list whose blocks are queried.
-pub(super) struct Asked<'a> {
+pub(super) struct BlockQuery<'a> {
     /// The index of the list and level that it is read for.
     pub(super) part: usize,
     pub(super) list: &'a List,
@@ -57,11 +57,11 @@ pub(super) async fn keys_of(
 }
 
 /// Returns the blocks that begin in a stretch, and the last that begins before it; each with the
-/// index of its query in `asked`.
+/// index of its query in `queries`.
 pub(super) async fn read(
     rows: &mut PgConnection,
     kind: &str,
-    asked: &[Asked<'_>],
+    queries: &[BlockQuery<'_>],
 ) -> Result<Vec<(usize, Key)>, sqlx::Error> {
     let found = keys!(
         r#"SELECT asked.place AS "place!", held.age AS "age!", held.id AS "id!"
@@ -85,11 +85,11 @@ pub(super) async fn read(
                   AND (block.age, block.id) <= (asked.to_age, asked.to_id))
            ) AS held"#,
         kind,
-        asked,
-        asked.iter().map(|one| one.from.0).bind_iter(),
-        asked.iter().map(|one| one.from.1.as_str()).bind_iter(),
-        asked.iter().map(|one| one.to.0).bind_iter(),
-        asked.iter().map(|one| one.to.1.as_str()).bind_iter()
+        queries,
+        queries.iter().map(|one| one.from.0).bind_iter(),
+        queries.iter().map(|one| one.from.1.as_str()).bind_iter(),
+        queries.iter().map(|one| one.to.0).bind_iter(),
+        queries.iter().map(|one| one.to.1.as_str()).bind_iter()
     )
     .fetch_all(rows)
     .await?;

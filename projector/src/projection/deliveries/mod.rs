@@ -39,7 +39,7 @@ struct Progress<'a> {
     message: &'a Message,
     began_at: DateTime<Utc>,
     changed_at: DateTime<Utc>,
-    standing: Standing,
+    status: DeliveryStatus,
     attempts: Vec<Attempt<'a>>,
 }
 
@@ -63,7 +63,7 @@ struct Counted {
 
 /// The state of a delivery.
 #[derive(Clone, Copy)]
-enum Standing {
+enum DeliveryStatus {
     Succeeded,
     Pending(DateTime<Utc>),
     Failed,
@@ -158,14 +158,15 @@ impl<'a> From<&'a Attempted> for Attempt<'a> {
 fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
     let mut deliveries: IndexMap<(&str, &str), Progress<'a>> = IndexMap::new();
     for recorded in events {
-        let (message, began_at, standing, attempt) = match &recorded.event {
+        let (message, began_at, status, attempt) = match &recorded.event {
             Event::DeliveryAttempted(attempted) => {
-                let (standing, attempt) = (Standing::after(attempted), Attempt::from(attempted));
-                (&attempted.message, attempted.at, standing, Some(attempt))
+                let (status, attempt) =
+                    (DeliveryStatus::after(attempted), Attempt::from(attempted));
+                (&attempted.message, attempted.at, status, Some(attempt))
             }
             Event::DeliveryQueued(queued) => {
                 let due = recorded.time;
-                (&queued.message, due, Standing::Pending(due), None)
+                (&queued.message, due, DeliveryStatus::Pending(due), None)
             }
             _ => continue,
         };
@@ -177,17 +178,17 @@ fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
                 message,
                 began_at,
                 changed_at: recorded.time,
-                standing,
+                status,
                 attempts: Vec::new(),
             });
         progress.changed_at = recorded.time;
-        progress.standing = standing;
+        progress.status = status;
         progress.attempts.extend(attempt);
     }
     deliveries.into_values().collect()
 }
 
-impl Standing {
+impl DeliveryStatus {
     fn after(attempted: &Attempted) -> Self {
         match &attempted.outcome {
             Outcome::Succeeded => Self::Succeeded,
@@ -199,17 +200,17 @@ impl Standing {
 
 impl Progress<'_> {
     fn status(&self) -> &'static str {
-        match self.standing {
-            Standing::Succeeded => "SUCCEEDED",
-            Standing::Pending(_) => "PENDING",
-            Standing::Failed => "FAILED",
+        match self.status {
+            DeliveryStatus::Succeeded => "SUCCEEDED",
+            DeliveryStatus::Pending(_) => "PENDING",
+            DeliveryStatus::Failed => "FAILED",
         }
     }
 
     fn next_attempt_at(&self) -> Option<DateTime<Utc>> {
-        match self.standing {
-            Standing::Pending(next) => Some(next),
-            Standing::Succeeded | Standing::Failed => None,
+        match self.status {
+            DeliveryStatus::Pending(next) => Some(next),
+            DeliveryStatus::Succeeded | DeliveryStatus::Failed => None,
         }
     }
 }

@@ -23,7 +23,7 @@ const SHOWN: usize = 20;
 const TAKEN: usize = 200;
 /// How long a page waits for the log. A record with so many changes that it takes longer is shown
 /// without its history.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The last events of a record, newest first, one more than are shown.
 pub(super) struct History(VecDeque<Arc<Recorded>>);
@@ -73,7 +73,7 @@ impl History {
         before: Option<u64>,
     ) -> Option<Self> {
         let reading = Self::read_all(log, stream, before.unwrap_or(u64::MAX));
-        tokio::time::timeout(PATIENCE, reading).await.ok()?
+        tokio::time::timeout(TIMEOUT, reading).await.ok()?
     }
 
     async fn read_all(log: &EventLog, stream: &StreamId, before: u64) -> Option<Self> {

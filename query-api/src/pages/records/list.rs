@@ -9,8 +9,8 @@ use schemas::OrgId;
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, PgPool};
 
-use super::asked::{Asked, FIELDS, FilterField};
 use super::kinds::{Kind, Look, States};
+use super::query::{FIELDS, FilterField, RecordsQuery};
 use super::{address_of, money};
 use crate::pages::amounts::grouped;
 use crate::pages::frame::shown;
@@ -59,20 +59,20 @@ pub(super) async fn list_records(
     uri: Uri,
 ) -> Result<Response, Instead> {
     let parameters = Parameters::of(&uri)?;
-    let asked = Asked::of(&parameters, kind)?;
-    let page = Page::asked_in(&parameters, asked.search.by, ROWS)?;
+    let query = RecordsQuery::of(&parameters, kind)?;
+    let page = Page::asked_in(&parameters, query.search.by, ROWS)?;
     let models = visit.models(&[kind.projection]).await?;
     let within = Within {
-        state: &asked.state,
+        state: &query.state,
         counted_to: Some(COUNTED),
         ..Within::all(kind.list, visit.org())
     };
     let found = within
-        .find::<Row>(kind.cells, &asked.search, &page, (models, visit.counts()))
+        .find::<Row>(kind.cells, &query.search, &page, (models, visit.counts()))
         .await?;
     let mut rows = found.rows;
     // Without the position that this page may have waited for.
-    let address = asked.address(asked.sort).parse();
+    let address = query.address(query.sort).parse();
     let next = page.next_link(address.as_ref().unwrap_or(&uri), &mut rows);
     let lines: Vec<Line> = rows.into_iter().map(|hit| line(kind, hit.record)).collect();
     let shown_page = visit
@@ -83,18 +83,18 @@ pub(super) async fn list_records(
     Ok(shown_page.show(context! {
         kind => described(kind),
         lines => shown(&lines),
-        headings => asked.headings(),
+        headings => query.headings(),
         states => shown(choices(kind, visit.org(), models).await?),
-        filters => shown(filters(&asked, visit.org(), models).await?),
-        q => asked.text(),
-        state => &asked.state,
-        sort => asked.sort,
+        filters => shown(filters(&query, visit.org(), models).await?),
+        q => query.text(),
+        state => &query.state,
+        sort => query.sort,
         total => grouped(found.total.min(COUNTED - 1)),
         more => found.total >= COUNTED,
         is_one => found.total == 1,
-        is_all => asked.is_all(),
+        is_all => query.is_all(),
         page => page.number(),
-        first => (page.number() > 1).then(|| asked.address(asked.sort)),
+        first => (page.number() > 1).then(|| query.address(query.sort)),
         next => next,
     })?)
 }
@@ -157,14 +157,14 @@ pub(super) fn as_read(text: String, look: Look, currency: &str) -> String {
 
 /// Returns the filters of the list as fields of its form.
 async fn filters(
-    asked: &Asked<'_>,
+    query: &RecordsQuery<'_>,
     org: &OrgId,
     models: &PgPool,
 ) -> Result<Vec<FilterField>, sqlx::Error> {
-    let mut filters: Vec<_> = asked.span_fields().collect();
+    let mut filters: Vec<_> = query.span_fields().collect();
     for named in FIELDS {
-        if let Some(offered) = values(asked.kind, named.0, org, models).await? {
-            filters.push(asked.field(named, offered));
+        if let Some(offered) = values(query.kind, named.0, org, models).await? {
+            filters.push(query.field(named, offered));
         }
     }
     Ok(filters)

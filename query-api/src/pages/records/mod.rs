@@ -1,12 +1,12 @@
 //! Pages of business records: a list of each kind, one record with its history, and imports.
 
 mod aliases;
-mod asked;
 mod history;
 mod import;
 mod kinds;
 mod list;
 mod one;
+mod query;
 
 use axum::routing::get;
 use axum::{Extension, Router};

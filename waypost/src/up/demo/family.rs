@@ -22,7 +22,7 @@ use crate::commands::demo::SignIn;
 const STEP: Duration = Duration::from_secs(12);
 /// How long one request may take. Passwords are hashed on threads that yield to all others, so
 /// signing in takes long on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The members; the first is the organization's owner too.
 pub(super) const MEMBERS: &[(&str, &str)] = &[
@@ -133,7 +133,7 @@ struct Phone {
 impl Phone {
     async fn sign_in(url: &str, member: &SignIn) -> Result<Self, Failure> {
         let mut phone = Self {
-            http: Client::builder().no_proxy().timeout(PATIENCE).build()?,
+            http: Client::builder().no_proxy().timeout(TIMEOUT).build()?,
             url: url.to_owned(),
             token: String::new(),
         };

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::super::job::{Outcome, Stop};
 use super::super::measure;
 use super::super::steps::{self, Begun, Call, encoded_len, http, record};
-use super::super::triggers::Late;
+use super::super::triggers::ExpiredWait;
 use super::{AGAIN, CallKey, Executor, shortened};
 use crate::task::Task;
 
@@ -165,7 +165,7 @@ impl<'j> Executor<'j> {
     }
 
     /// Makes sure that events that came in time are searched for before a wait ends by timeout.
-    pub(super) fn look_back(&mut self, attempt: &Attempt<'_>) {
+    pub(super) fn search_missed_events(&mut self, attempt: &Attempt<'_>) {
         let (id, number) = (&attempt.step.id, attempt.number);
         let key = (id.clone(), number);
         let until = self.draft.end_of_wait(&self.program, id);
@@ -175,7 +175,7 @@ impl<'j> Executor<'j> {
             return;
         };
         self.calling.insert(key.clone(), Load::Work);
-        let late = Late {
+        let expired = ExpiredWait {
             run: self.draft.stream.clone(),
             step: id.clone(),
             attempt: number,
@@ -185,7 +185,7 @@ impl<'j> Executor<'j> {
         };
         let (shared, program) = (&self.job.shared, Arc::clone(&self.program));
         self.calls.push(Box::pin(async move {
-            let came = shared.look_back.find(late, &program).await;
+            let came = shared.missed_events.find(expired, &program).await;
             if let Err(error) = &came {
                 tracing::debug!(%error, "The end of a wait is waiting for the log");
                 sleep(AGAIN).await;

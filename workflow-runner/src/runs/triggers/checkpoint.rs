@@ -16,7 +16,7 @@ const AT_ONCE: usize = 32;
 
 /// The checkpoint of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct TriggerCheckpoint {
     /// Every event up to here has been matched.
     #[serde(skip)]
     pub(super) through: u64,
@@ -27,7 +27,7 @@ pub(super) struct Note {
     pub(super) causes: Vec<Noted>,
 }
 
-impl Note {
+impl TriggerCheckpoint {
     /// Creates the checkpoint of a partition.
     pub(super) fn new(through: u64, waits: &[u64], causes: Vec<Noted>) -> Self {
         let mut before = 0;
@@ -68,7 +68,7 @@ async fn wait_at(log: &EventLog, sequence: u64) -> Option<Recorded> {
         .ok()?
 }
 
-impl Checkpoint for Note {
+impl Checkpoint for TriggerCheckpoint {
     const FORM: u8 = 1;
 
     type Body = Self;
@@ -100,7 +100,7 @@ mod tests {
     use crate::checkpoints::Kind;
     use crate::checkpoints::testing::{read, read_old, recorded, stored};
 
-    fn notes() -> impl Strategy<Value = Note> {
+    fn checkpoints() -> impl Strategy<Value = TriggerCheckpoint> {
         let causes = prop::collection::vec(any::<(u128, u32, u8, u8)>(), 0..9);
         let noted = ("\\PC{0,40}", any::<u64>(), causes).prop_map(|(org, through, causes)| {
             let causes = causes.into_iter();
@@ -114,42 +114,43 @@ mod tests {
         });
         let noted = prop::collection::vec(noted, 0..4);
         let waits = prop::collection::btree_set(any::<u64>(), 0..30);
-        (any::<u64>(), waits, noted)
-            .prop_map(|(through, waits, causes)| Note::new(through, &Vec::from_iter(waits), causes))
+        (any::<u64>(), waits, noted).prop_map(|(through, waits, causes)| {
+            TriggerCheckpoint::new(through, &Vec::from_iter(waits), causes)
+        })
     }
 
     proptest! {
         #[test]
-        fn a_note_survives_being_stored(note in notes()) {
-            prop_assert_eq!(read(&stored(&note)), Some(note));
+        fn a_checkpoint_survives_being_stored(checkpoint in checkpoints()) {
+            prop_assert_eq!(read(&stored(&checkpoint)), Some(checkpoint));
         }
 
         #[test]
         fn damaged_bytes_give_nothing_and_never_panic(
-            note in notes(),
+            checkpoint in checkpoints(),
             at: prop::sample::Index,
             byte: u8,
         ) {
-            let mut stored = stored(&note);
+            let mut stored = stored(&checkpoint);
             let at = at.index(stored.len());
-            prop_assert_eq!(read::<Note>(&stored[..at]), None);
+            prop_assert_eq!(read::<TriggerCheckpoint>(&stored[..at]), None);
             stored[at] = byte;
-            let _ = read::<Note>(&stored);
+            let _ = read::<TriggerCheckpoint>(&stored);
         }
     }
 
     #[test]
     fn what_older_versions_stored_is_read() {
-        let read = |stored: &str| read_old::<Note>(Kind::Triggers, stored.as_bytes());
+        let read = |stored: &str| read_old::<TriggerCheckpoint>(Kind::Triggers, stored.as_bytes());
         let id = Uuid::from_u128(0x0198_f3a2_0000_7000_8000_0000_0000_0001);
         let causes = Noted {
             org: "acme".into(),
             through: 880,
             causes: vec![(id, 3, 1, 0)],
         };
-        let expected = Note::new(900, &[12, 15], vec![causes]);
+        let expected = TriggerCheckpoint::new(900, &[12, 15], vec![causes]);
         assert_eq!(read(recorded::TRIGGERS), Some(expected));
-        let first = Note::new(900, &[], Vec::new());
+        let first = TriggerCheckpoint::new(900, &[], Vec::new());
         assert_eq!(read(recorded::FIRST_TRIGGERS), Some(first));
         let restored = recorded::TRIGGERS.replace(r#""epoch":7"#, r#""epoch":8"#);
         assert_eq!(read(&restored), None);

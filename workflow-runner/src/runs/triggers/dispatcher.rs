@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::super::measure;
-use super::checkpoint::Note;
+use super::checkpoint::TriggerCheckpoint;
 use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
@@ -27,13 +27,13 @@ const EVENTS_AT_ONCE: usize = 512;
 const QUEUES_AT_ONCE: usize = 32;
 
 /// A partition being taken over: its checkpoint, and the waits that were open.
-type Taken = (u16, Note, Vec<Recorded>);
+type Taken = (u16, TriggerCheckpoint, Vec<Recorded>);
 
 pub(super) struct Dispatcher {
     matcher: Arc<Matcher>,
     leases: Leases,
     owned: watch::Receiver<Owned>,
-    saving: Saving<Note>,
+    saving: Saving<TriggerCheckpoint>,
     settings: RunSettings,
     /// Up to where events have been given to queues, by partition.
     partitions: OwnedPartitions<u64>,
@@ -55,7 +55,7 @@ impl Dispatcher {
     pub(super) fn new(
         (matcher, listed_to): (Arc<Matcher>, u64),
         leases: Leases,
-        checkpoints: Checkpoints<Note>,
+        checkpoints: Checkpoints<TriggerCheckpoint>,
         settings: RunSettings,
         following: Arc<AtomicBool>,
     ) -> Self {
@@ -101,7 +101,7 @@ impl Dispatcher {
                 () = self.saving.ended() => {}
             }
         }
-        self.saving.finish(self.notes()).await;
+        self.saving.finish(self.checkpoints_now()).await;
         Ok(())
     }
 
@@ -125,9 +125,9 @@ impl Dispatcher {
             self.taking_over.spawn(async move {
                 let mut taken = Vec::with_capacity(changed.gained.len());
                 for partition in changed.gained {
-                    let note = checkpoints.read(partition).await.unwrap_or_default();
-                    let waits = note.waits(&log).await;
-                    taken.push((partition, note, waits));
+                    let checkpoint = checkpoints.read(partition).await.unwrap_or_default();
+                    let waits = checkpoint.waits(&log).await;
+                    taken.push((partition, checkpoint, waits));
                 }
                 (changed.round, taken)
             });
@@ -146,15 +146,17 @@ impl Dispatcher {
             self.listed_to = read_workflows(&self.matcher, self.listed_to).await?;
         }
         let mut after = self.tail.as_ref().map(Follower::last_sequence);
-        for (partition, note, waits) in taken {
-            let through = note.through;
+        for (partition, checkpoint, waits) in taken {
+            let through = checkpoint.through;
             // It may have been lost again meanwhile.
             if self.partitions.serve(partition, round, through).is_err() {
                 continue;
             }
             after = Some(after.map_or(through, |after| after.min(through)));
             let is_of_it = |org: &OrgId| partition_of(org.as_str()) == partition;
-            self.matcher.cause_counts().take_over(is_of_it, note.causes);
+            self.matcher
+                .cause_counts()
+                .take_over(is_of_it, checkpoint.causes);
             self.matcher
                 .write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
             self.arm(partition);
@@ -286,12 +288,12 @@ impl Dispatcher {
     fn save(&mut self) {
         measure::matching(self.queues.len(), self.queues.held_bytes());
         if !self.saving.is_under_way() {
-            self.saving.begin(self.notes());
+            self.saving.begin(self.checkpoints_now());
         }
     }
 
-    fn notes(&self) -> Vec<(u16, Note)> {
-        let mut notes = Vec::new();
+    fn checkpoints_now(&self) -> Vec<(u16, TriggerCheckpoint)> {
+        let mut checkpoints = Vec::new();
         let partition_of = |org: &OrgId| partition_of(org.as_str());
         let mut causes = self.matcher.cause_counts().notes(partition_of);
         let mut waits = self
@@ -304,10 +306,10 @@ impl Dispatcher {
             let through = self.queues.through(*partition).unwrap_or(*folded_to);
             let waits = waits.remove(partition).unwrap_or_default();
             let causes = causes.remove(partition).unwrap_or_default();
-            let note = Note::new(through, &waits, causes);
-            notes.push((*partition, note));
+            let checkpoint = TriggerCheckpoint::new(through, &waits, causes);
+            checkpoints.push((*partition, checkpoint));
         }
-        notes
+        checkpoints
     }
 }
 

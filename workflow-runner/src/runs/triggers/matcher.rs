@@ -19,8 +19,8 @@ use super::super::measure;
 use super::super::open::OpenRuns;
 use super::super::renderer::Renderer;
 use super::cause_counts::{BatchCounts, CauseCounts, MAX_HOPS, Verdict};
+use super::event_visibility::visible_data;
 use super::org_queues::Task;
-use super::shown::shown;
 use super::waits::Waits;
 use super::workflows::{Listener, Scheduled, Workflows};
 use crate::people::People;
@@ -203,7 +203,7 @@ impl Matcher {
         }
         let org = &recorded.stream.org;
         let now = self.clock.now();
-        let Some(data) = shown(&self.people, recorded, org, now).await else {
+        let Some(data) = visible_data(&self.people, recorded, org, now).await else {
             return;
         };
         let data = Arc::new(data);
@@ -219,12 +219,12 @@ impl Matcher {
             }
         }
         if concerned.any_waits {
-            self.settle_all(recorded, &data).await;
+            self.end_waits(recorded, &data).await;
         }
     }
 
     /// Ends the waits that an event is for.
-    async fn settle_all(&self, recorded: &Recorded, data: &Arc<Value>) {
+    async fn end_waits(&self, recorded: &Recorded, data: &Arc<Value>) {
         let (org, name) = (&recorded.stream.org, recorded.event.name());
         let mut after = 0;
         loop {
@@ -233,7 +233,7 @@ impl Matcher {
             let Some(last) = some.last() else { return };
             after = last.sequence;
             stream::iter(some)
-                .map(|wait| self.settle(org, wait, recorded, data))
+                .map(|wait| self.end_wait(org, wait, recorded, data))
                 .buffer_unordered(WAITS_AT_ONCE)
                 .collect::<()>()
                 .await;

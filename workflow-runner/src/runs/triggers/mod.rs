@@ -2,8 +2,8 @@
 //!
 //! A [`dispatcher`] follows the log. Organizations are assigned to partitions, and a partition is
 //! matched by one process at a time: [`matcher`] decides which workflows an event sets off, and
-//! [`settle`] ends the waits that it satisfies. A run that an event or a time sets off derives its
-//! id from the workflow and that event or time, so that it begins once, however often and by
+//! [`end_wait`] ends the waits that it satisfies. A run that an event or a time sets off derives
+//! its id from the workflow and that event or time, so that it begins once, however often and by
 //! however many processes the event is matched.
 //!
 //! **Nothing is missed.** A [`checkpoint`] records up to where all events of a partition have been
@@ -22,12 +22,12 @@ mod about;
 mod cause_counts;
 mod checkpoint;
 mod dispatcher;
-mod late;
+mod end_wait;
+mod event_visibility;
 mod matcher;
+mod missed_events;
 mod org_queues;
 mod runs;
-mod settle;
-mod shown;
 mod timers;
 mod waits;
 mod workflows;
@@ -47,8 +47,8 @@ use crate::checkpoints::{Checkpoints, Kind};
 use crate::leases::Leases;
 use crate::people::People;
 use dispatcher::Dispatcher;
-pub(super) use late::{Late, LookBack};
 use matcher::Matcher;
+pub(super) use missed_events::{ExpiredWait, MissedEventSearch};
 
 const BATCH: usize = 1_000;
 

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use workflow_runner::live::{self, Live, SocketSettings};
 
-use crate::support::{Key, PATIENCE, World, eventually};
+use crate::support::{Key, TIMEOUT, World, eventually};
 
 /// Serves sockets until the test's end.
 struct Server {
@@ -162,7 +162,7 @@ impl Socket {
     }
 
     async fn next(&mut self) -> Message {
-        let next = timeout(PATIENCE, self.0.next());
+        let next = timeout(TIMEOUT, self.0.next());
         let next = next.await.expect("something to arrive in time");
         next.expect("the connection is open")
             .expect("a readable frame")

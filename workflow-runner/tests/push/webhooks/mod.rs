@@ -236,7 +236,7 @@ impl Attempts {
     pub(crate) async fn until_ended(&mut self, count: usize) -> Vec<Attempted> {
         let (mut made, mut ended) = (Vec::new(), HashSet::new());
         while ended.len() < count {
-            let batch = tokio::time::timeout(crate::support::PATIENCE, self.0.next(100));
+            let batch = tokio::time::timeout(crate::support::TIMEOUT, self.0.next(100));
             for item in batch.await.expect("attempts in time").unwrap().items {
                 let event_log::Item::Event(recorded) = item else {
                     panic!("an attempt cannot be read");

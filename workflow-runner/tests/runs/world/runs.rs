@@ -8,7 +8,7 @@ use schemas::{AggregateType, Event, Recorded, RunId, StreamId, WorkflowId, run};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{LOOK, PATIENCE, World, commit};
+use super::{LOOK, TIMEOUT, World, commit};
 
 impl World {
     pub(crate) async fn trigger(&self, workflow: &str, payload: Value) -> RunId {
@@ -139,7 +139,7 @@ impl World {
 
     /// Waits until a workflow has at least `count` runs.
     pub(crate) async fn until_runs(&self, workflow: &str, count: usize) -> Vec<Recorded> {
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + TIMEOUT;
         let (mut runs, mut after) = (Vec::new(), 0);
         loop {
             after = self.more_runs_of(workflow, after, &mut runs).await;
@@ -189,7 +189,7 @@ impl World {
         is_it: impl Fn(&Event) -> bool,
     ) -> Event {
         let stream = self.stream(run);
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + TIMEOUT;
         loop {
             // The log may be unavailable briefly in tests that intend it.
             let last = self.log.last(&stream).await.ok().flatten();

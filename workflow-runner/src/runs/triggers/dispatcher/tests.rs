@@ -66,8 +66,8 @@ async fn take_over(dispatcher: &mut Dispatcher, through: u64) {
         .partitions
         .change(&BTreeSet::from([ours()]))
         .round;
-    let note = Note::new(through, &[], Vec::new());
-    let taken = Ok((round, vec![(ours(), note, Vec::new())]));
+    let checkpoint = TriggerCheckpoint::new(through, &[], Vec::new());
+    let taken = Ok((round, vec![(ours(), checkpoint, Vec::new())]));
     dispatcher.take_over(taken).await.unwrap();
 }
 
@@ -161,7 +161,10 @@ async fn a_takeover_of_what_was_lost_again_follows_nothing() {
     let mut dispatcher = dispatcher(&log).await;
     let gained = dispatcher.partitions.change(&BTreeSet::from([ours()]));
     dispatcher.partitions.change(&BTreeSet::new());
-    let taken = Ok((gained.round, vec![(ours(), Note::default(), Vec::new())]));
+    let taken = Ok((
+        gained.round,
+        vec![(ours(), TriggerCheckpoint::default(), Vec::new())],
+    ));
     dispatcher.take_over(taken).await.unwrap();
     assert!(dispatcher.tail.is_none());
 }

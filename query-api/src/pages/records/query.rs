@@ -12,7 +12,7 @@ use crate::paging::{Grouping, Parameters};
 use crate::search::{Search, asked_words};
 
 /// The request for a list.
-pub(super) struct Asked<'a> {
+pub(super) struct RecordsQuery<'a> {
     pub(super) kind: &'static Kind,
     pub(super) search: Search,
     /// The state to filter by; empty for all.
@@ -51,7 +51,7 @@ pub(super) const FIELDS: [(Grouping, &str, &str); 2] = [
     (Grouping::Owner, "owner", "Owner"),
 ];
 
-impl<'a> Asked<'a> {
+impl<'a> RecordsQuery<'a> {
     pub(super) fn of(parameters: &'a Parameters, kind: &'static Kind) -> Result<Self, HttpError> {
         let given = |name| -> Result<&'a str, HttpError> {
             Ok(parameters.one(name)?.unwrap_or_default().trim())
@@ -185,12 +185,12 @@ mod tests {
         let query = "city=S%C3%A3o+Paulo&owner=&createdFrom=2026-01-01&q=a%26b&status=x&page=3";
         let uri = format!("/dashboard/contacts?{query}").parse().unwrap();
         let parameters = Parameters::of(&uri).unwrap();
-        let asked = Asked::of(&parameters, KINDS[0]).unwrap();
+        let wanted = RecordsQuery::of(&parameters, KINDS[0]).unwrap();
         assert_eq!(
-            asked.address(Some("-name")),
+            wanted.address(Some("-name")),
             "/dashboard/contacts?q=a%26b&status=x&sort=%2Dname&createdFrom=2026%2D01%2D01\
              &city=S%C3%A3o%20Paulo"
         );
-        assert!(!asked.is_all());
+        assert!(!wanted.is_all());
     }
 }

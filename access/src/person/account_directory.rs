@@ -25,7 +25,7 @@ pub(super) struct AccountDirectory(RwLock<Accounts>);
 
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Accounts {
-    standings: HashMap<AccountId, Standing>,
+    statuses: HashMap<AccountId, AccountStatus>,
     signed_out: HashMap<TokenId, DateTime<Utc>>,
     #[serde(skip)]
     sweep_at: usize,
@@ -34,7 +34,7 @@ pub(super) struct Accounts {
 
 /// What differs from an account that was only registered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct AccountStatus {
     /// How often its password was changed.
     pub(super) passwords: u32,
     pub(super) forgotten: bool,
@@ -61,13 +61,9 @@ impl AccountDirectory {
         encoder.encode(accounts.last_sequence, &*accounts)
     }
 
-    pub(super) fn standing(&self, account: AccountId) -> Standing {
+    pub(super) fn status(&self, account: AccountId) -> AccountStatus {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        accounts
-            .standings
-            .get(&account)
-            .copied()
-            .unwrap_or_default()
+        accounts.statuses.get(&account).copied().unwrap_or_default()
     }
 
     pub(super) fn is_signed_out(&self, token: &TokenId) -> bool {
@@ -115,8 +111,8 @@ impl Accounts {
         }
     }
 
-    fn of(&mut self, account: AccountId) -> &mut Standing {
-        self.standings.entry(account).or_default()
+    fn of(&mut self, account: AccountId) -> &mut AccountStatus {
+        self.statuses.entry(account).or_default()
     }
 
     /// Drops expired tokens whenever there are twice as many as after the last time.
@@ -196,8 +192,8 @@ mod tests {
         let changed = recorded(5, changed);
         directory.apply(&changed, now());
         directory.apply(&changed, now());
-        assert_eq!(directory.standing(AccountId(7)).passwords, 1);
-        assert_eq!(directory.standing(AccountId(8)), Standing::default());
+        assert_eq!(directory.status(AccountId(7)).passwords, 1);
+        assert_eq!(directory.status(AccountId(8)), AccountStatus::default());
         assert_eq!(directory.last_sequence(), 5);
     }
 
@@ -209,10 +205,10 @@ mod tests {
             account_id: AccountId(7),
         });
         directory.apply(&recorded(2, forgotten), now());
-        let standing = directory.standing(AccountId(7));
-        assert!(standing.forgotten);
-        assert_eq!(standing.allowance.tier, Tier::Family);
-        assert_eq!(standing.allowance.requests, Some(5));
+        let status = directory.status(AccountId(7));
+        assert!(status.forgotten);
+        assert_eq!(status.allowance.tier, Tier::Family);
+        assert_eq!(status.allowance.requests, Some(5));
     }
 
     /// Signs out tokens that are named by the sequences of these events and expire a second after
@@ -268,7 +264,7 @@ mod tests {
         directory.apply(&recorded(5, changed), now());
         let begun = AccountDirectory::beginning(postcard::from_bytes(&noted(&directory)).unwrap());
         assert_eq!(begun.last_sequence(), 5);
-        assert_eq!(begun.standing(AccountId(7)).passwords, 1);
+        assert_eq!(begun.status(AccountId(7)).passwords, 1);
         assert!(begun.is_signed_out(&TokenId::from("token")));
     }
 

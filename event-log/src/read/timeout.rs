@@ -19,9 +19,9 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// How long the server may be silent.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience(Duration);
+pub(crate) struct ReadTimeout(Duration);
 
-impl Patience {
+impl ReadTimeout {
     /// That of followers of the log, for which nobody waits by the second.
     pub(crate) const LONG: Self = Self(OF_FOLLOWERS);
 

@@ -33,7 +33,7 @@ impl Time {
     /// Writes messages one by one as far as admitted; returns how many.
     fn write(&mut self, party: Party, most: u64) -> u64 {
         let mut written = 0;
-        while written < most && self.state.admits(Asked::Messages, party, self.now) {
+        while written < most && self.state.admits(Resource::Messages, party, self.now) {
             self.state.messages.count(party, 1.0, self.now);
             written += 1;
         }
@@ -166,23 +166,23 @@ fn habits_are_forgotten_of_those_who_ask_for_little_or_nothing_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_waits_until_it_may_go_on() {
-    let pace = Pace::new(&LogSettings::at(""));
-    pace.answered(MS);
+    let throttle = Throttle::new(&LogSettings::at(""));
+    throttle.answered(MS);
     for _ in 0..1_000 {
         tokio::time::advance(STEP).await;
-        pace.answered(MS * 50);
+        throttle.answered(MS * 50);
     }
-    pace.count(Asked::Bytes, A, least() * 1_024);
-    assert!(pace.admits(Asked::Messages, B));
+    throttle.count(Resource::Bytes, A, least() * 1_024);
+    assert!(throttle.admits(Resource::Messages, B));
     let begun = Instant::now();
     let someone_is_there = async {
         loop {
             tokio::time::sleep(MS * 100).await;
-            assert!(pace.admits(Asked::Messages, B));
+            assert!(throttle.admits(Resource::Messages, B));
         }
     };
     tokio::select! {
-        () = pace.until_read(A) => {}
+        () = throttle.until_read(A) => {}
         () = someone_is_there => {}
     }
     let waited = begun.elapsed();

@@ -29,7 +29,7 @@ type Pieces = mpsc::Sender<Result<Bytes, ExportError>>;
 type Rows = mpsc::Receiver<Result<Batch, ExportError>>;
 
 /// The source of the rows, and where they go while the client lags.
-pub(super) struct Ferry {
+pub(super) struct CsvStream {
     pub(super) org: OrgId,
     pub(super) kind: &'static Kind,
     /// The compression of the file.
@@ -39,10 +39,10 @@ pub(super) struct Ferry {
     pub(super) lag: Duration,
 }
 
-impl Ferry {
+impl CsvStream {
     /// Returns the rows as CSV, header first. An error breaks the connection, so that no client
     /// mistakes a part for the whole.
-    pub(super) fn carry(mut self, rows: Rows) -> impl Stream<Item = Result<Bytes, ExportError>> {
+    pub(super) fn start(mut self, rows: Rows) -> impl Stream<Item = Result<Bytes, ExportError>> {
         let (pieces, taken) = mpsc::channel(WAITING);
         background::spawn(async move {
             // If no client waits for the rows, they are dropped immediately.

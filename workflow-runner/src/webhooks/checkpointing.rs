@@ -14,7 +14,7 @@ const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
 
 impl Dispatcher {
     /// Saves the partitions' checkpoints, and updates the metrics.
-    pub(super) fn keep_books(&mut self) {
+    pub(super) fn save_and_measure(&mut self) {
         self.measure();
         if !self.saving.is_under_way() {
             self.saving.begin(self.checkpoints_now());
@@ -63,14 +63,14 @@ impl Dispatcher {
     pub(super) async fn finish(mut self) {
         let ended = Tasks::ended(self.tasks.running());
         tokio::pin!(ended);
-        let patience = sleep(LAST_ATTEMPTS);
-        tokio::pin!(patience);
+        let timeout = sleep(LAST_ATTEMPTS);
+        tokio::pin!(timeout);
         loop {
             tokio::select! {
                 biased;
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = &mut ended => break,
-                () = &mut patience => {
+                () = &mut timeout => {
                     tracing::info!(
                         "Delivery attempts in progress were cut off; they will be repeated"
                     );

@@ -1,5 +1,5 @@
-//! Turns at what only few can do at once: every client is served in time, however many requests a
-//! stranger sends.
+//! The queue for hashing passwords, which only few can do at once: every client is served in time,
+//! however many requests a stranger sends.
 //!
 //! Known clients have places of their own. Strangers have as many, in two lanes: sign-ins and
 //! registrations. The lanes take turns, and so do the networks within a lane. If no client waits in
@@ -78,13 +78,13 @@ pub(super) struct Room {
 
 /// Places, and the clients that wait for them. Clones share state.
 #[derive(Clone, Debug)]
-pub(super) struct Turns(Arc<Mutex<State>>);
+pub(super) struct PasswordQueue(Arc<Mutex<State>>);
 
 /// A held place; dropping it gives it back.
 #[must_use]
 #[derive(Debug)]
 pub(super) struct Turn {
-    turns: Turns,
+    queue: PasswordQueue,
     is_known: bool,
 }
 
@@ -112,7 +112,7 @@ struct Queue {
     networks: VecDeque<Network>,
 }
 
-impl Turns {
+impl PasswordQueue {
     /// Creates `places` for known clients, and as many for strangers.
     pub(super) fn new(places: usize, room: Room) -> Self {
         let state = State {
@@ -129,8 +129,8 @@ impl Turns {
             let mut state = self.state();
             let is_known = visitor.lane.is_known();
             if state.take_free(is_known) {
-                let turns = self.clone();
-                return Ok(Turn { turns, is_known });
+                let queue = self.clone();
+                return Ok(Turn { queue, is_known });
             }
             state.queue(visitor)?
         };
@@ -146,15 +146,15 @@ impl Turns {
 impl Drop for Turn {
     fn drop(&mut self) {
         let is_known = self.is_known;
-        let mut state = self.turns.state();
+        let mut state = self.queue.state();
         state.give_back(is_known);
         while let Some(waiting) = state.next(is_known) {
             // Never under the lock: a turn that cannot be handed over is dropped, which takes the
             // lock again.
             drop(state);
-            let turns = self.turns.clone();
-            drop(waiting.send(Self { turns, is_known }));
-            state = self.turns.state();
+            let queue = self.queue.clone();
+            drop(waiting.send(Self { queue, is_known }));
+            state = self.queue.state();
         }
     }
 }

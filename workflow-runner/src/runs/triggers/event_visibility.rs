@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::people::{Directory, People};
 
 /// The event's data as the feed shows it to its organization; `None` if it does not.
-pub(super) async fn shown(
+pub(super) async fn visible_data(
     people: &People,
     recorded: &Recorded,
     org: &OrgId,

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Rests between batches while others use the database.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct BulkThrottle {
     in_use: bool,
     looked: Look,
     /// Our own transactions since the last look.
@@ -34,7 +34,7 @@ struct Look {
     transactions: i64,
 }
 
-impl Pace {
+impl BulkThrottle {
     /// Assumes that the database is in use until more is known.
     pub(crate) async fn begin(session: &mut PgConnection) -> Result<Self, sqlx::Error> {
         Ok(Self::from(look(session).await?))
@@ -72,7 +72,7 @@ impl Pace {
     }
 }
 
-impl From<Look> for Pace {
+impl From<Look> for BulkThrottle {
     fn from(looked: Look) -> Self {
         Self {
             in_use: true,
@@ -107,14 +107,14 @@ mod tests {
             at: start + Duration::from_secs(seconds),
             transactions,
         };
-        let mut pace = Pace::from(at(0, 5_000));
-        assert!(pace.in_use, "nothing is known yet");
-        pace.own += 300;
-        pace.judge(at(1, 5_320));
-        assert!(!pace.in_use, "19 were others'");
-        pace.judge(at(3, 5_540));
-        assert!(pace.in_use, "219 in two seconds");
-        pace.judge(at(4, 5_560));
-        assert!(!pace.in_use);
+        let mut throttle = BulkThrottle::from(at(0, 5_000));
+        assert!(throttle.in_use, "nothing is known yet");
+        throttle.own += 300;
+        throttle.judge(at(1, 5_320));
+        assert!(!throttle.in_use, "19 were others'");
+        throttle.judge(at(3, 5_540));
+        assert!(throttle.in_use, "219 in two seconds");
+        throttle.judge(at(4, 5_560));
+        assert!(!throttle.in_use);
     }
 }

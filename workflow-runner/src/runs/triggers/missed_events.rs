@@ -20,9 +20,9 @@ use tokio::sync::oneshot;
 use super::super::program::Program;
 use super::super::renderer::Renderer;
 use super::about::Noter;
-use super::checkpoint::Note;
-use super::settle::came;
-use super::shown::shown;
+use super::checkpoint::TriggerCheckpoint;
+use super::end_wait::event_output;
+use super::event_visibility::visible_data;
 use crate::checkpoints::{Checkpoints, Kind};
 use crate::leases::partition_of;
 use crate::people::People;
@@ -30,12 +30,12 @@ use crate::people::People;
 const EVENTS_AT_ONCE: usize = 256;
 
 /// Searches for events that came in time.
-pub(in super::super) struct LookBack {
+pub(in super::super) struct MissedEventSearch {
     pub(in super::super) log: EventLog,
     pub(in super::super) people: People,
     pub(in super::super) clock: Arc<dyn Clock>,
     renderer: Renderer,
-    checkpoints: Checkpoints<Note>,
+    checkpoints: Checkpoints<TriggerCheckpoint>,
     groups: Mutex<HashMap<OrgId, Arc<Group>>>,
 }
 
@@ -49,7 +49,7 @@ struct Group {
 
 /// A wait that is searched for.
 struct Waiting {
-    late: Arc<Late>,
+    wait: Arc<ExpiredWait>,
     program: Arc<Program>,
     /// Where the wait began.
     began: u64,
@@ -57,7 +57,7 @@ struct Waiting {
 }
 
 /// A wait whose time is over.
-pub(in super::super) struct Late {
+pub(in super::super) struct ExpiredWait {
     pub(in super::super) run: StreamId,
     pub(in super::super) step: StepId,
     pub(in super::super) attempt: u32,
@@ -69,7 +69,7 @@ pub(in super::super) struct Late {
     pub(in super::super) scope: Scope,
 }
 
-impl LookBack {
+impl MissedEventSearch {
     pub(in super::super) async fn open(
         log: &EventLog,
         people: People,
@@ -89,18 +89,18 @@ impl LookBack {
     /// The output of the event that was waited for, if it came in time.
     pub(in super::super) async fn find(
         &self,
-        late: Late,
+        wait: ExpiredWait,
         program: &Arc<Program>,
     ) -> Result<Option<Value>, ReadError> {
-        let Some(began) = self.began(&late).await? else {
+        let Some(began) = self.began(&wait).await? else {
             return Ok(None);
         };
-        let late = Arc::new(late);
-        let group = self.group(&late.run.org);
+        let wait = Arc::new(wait);
+        let group = self.group(&wait.run.org);
         loop {
             let (tell, mut told) = oneshot::channel();
             group.add(Waiting {
-                late: Arc::clone(&late),
+                wait: Arc::clone(&wait),
                 program: Arc::clone(program),
                 began,
                 tell,
@@ -110,7 +110,7 @@ impl LookBack {
                 return Ok(found);
             }
             // The search for this one was dropped, or it is the first of those that wait now.
-            self.look(&late.run.org, group.take()).await?;
+            self.look(&wait.run.org, group.take()).await?;
             if let Ok(found) = told.try_recv() {
                 return Ok(found);
             }
@@ -139,7 +139,7 @@ impl LookBack {
                 .page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             let page = page.await?;
             for recorded in page.events() {
-                waiting = self.tell(org, recorded, waiting).await;
+                waiting = self.notify(org, recorded, waiting).await;
             }
             waiting.retain(|one| !one.tell.is_closed());
             after = page.through;
@@ -155,12 +155,17 @@ impl LookBack {
 
     /// Notifies those that an event is for, and returns the others. The data shown of the event is
     /// the same for all of them.
-    async fn tell(&self, org: &OrgId, recorded: &Recorded, waiting: Vec<Waiting>) -> Vec<Waiting> {
+    async fn notify(
+        &self,
+        org: &OrgId,
+        recorded: &Recorded,
+        waiting: Vec<Waiting>,
+    ) -> Vec<Waiting> {
         let is_public = recorded.event.visibility() == Visibility::Public;
         if !is_public || !waiting.iter().any(|one| one.may_want(recorded)) {
             return waiting;
         }
-        let Some(data) = shown(&self.people, recorded, org, self.clock.now()).await else {
+        let Some(data) = visible_data(&self.people, recorded, org, self.clock.now()).await else {
             return waiting;
         };
         let data = Arc::new(data);
@@ -168,10 +173,10 @@ impl LookBack {
         for one in waiting {
             if one.may_want(recorded)
                 && self.matches(org, &one, &data).await
-                && self.noter().may_hold(recorded, &one.late.run).await
+                && self.noter().may_hold(recorded, &one.wait.run).await
             {
                 // A job that has ended meanwhile no longer listens.
-                let _ = one.tell.send(Some(came(recorded, &data)));
+                let _ = one.tell.send(Some(event_output(recorded, &data)));
             } else {
                 left.push(one);
             }
@@ -188,18 +193,18 @@ impl LookBack {
     }
 
     /// Where the wait began.
-    async fn began(&self, late: &Late) -> Result<Option<u64>, ReadError> {
-        let events = self.log.load(&late.run).await?;
+    async fn began(&self, wait: &ExpiredWait) -> Result<Option<u64>, ReadError> {
+        let events = self.log.load(&wait.run).await?;
         let found = events.iter().find(|recorded| {
             matches!(&recorded.event, Event::RunEventAwaited(awaited)
-                if awaited.step_id == late.step && awaited.attempt == late.attempt)
+                if awaited.step_id == wait.step && awaited.attempt == wait.attempt)
         });
         Ok(found.map(|recorded| recorded.sequence))
     }
 
     async fn matches(&self, org: &OrgId, one: &Waiting, data: &Arc<Value>) -> bool {
-        let scope = one.late.scope.with_event(data);
-        let (program, step) = (Arc::clone(&one.program), one.late.step.clone());
+        let scope = one.wait.scope.with_event(data);
+        let (program, step) = (Arc::clone(&one.program), one.wait.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
         // An error was or will be reported where the event is matched.
         self.renderer.ask(org, ask).await.unwrap_or(false)
@@ -210,8 +215,8 @@ impl Waiting {
     /// Whether an event is of the type that is waited for, and came in time.
     fn may_want(&self, recorded: &Recorded) -> bool {
         recorded.sequence > self.began
-            && recorded.time <= self.late.until
-            && webhook::matches(&self.late.event, &recorded.event.name())
+            && recorded.time <= self.wait.until
+            && webhook::matches(&self.wait.event, &recorded.event.name())
     }
 }
 

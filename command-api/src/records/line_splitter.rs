@@ -22,7 +22,7 @@ pub(super) struct Line {
 
 /// What ends a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum SplitBy {
     /// Every line feed.
     Lines,
     /// Every line feed outside a quoted cell.
@@ -30,7 +30,7 @@ pub(super) enum Cut {
 }
 
 /// Received bytes that are not split into lines yet.
-pub(super) struct Cutter {
+pub(super) struct LineSplitter {
     /// What is quoted where the searched part ends; `None` if quotation marks mean nothing.
     quoting: Option<Quoting>,
     buffer: BytesMut,
@@ -44,10 +44,10 @@ pub(super) struct Cutter {
     ended: bool,
 }
 
-impl Cutter {
-    pub(super) fn new(cut: Cut) -> Self {
+impl LineSplitter {
+    pub(super) fn new(split_by: SplitBy) -> Self {
         Self {
-            quoting: (cut == Cut::Rows).then(Quoting::default),
+            quoting: (split_by == SplitBy::Rows).then(Quoting::default),
             buffer: BytesMut::new(),
             searched: 0,
             skipping: false,
@@ -76,7 +76,7 @@ impl Cutter {
     }
 
     /// Splits the next line that is not blank off the buffer; `None` if it is not complete yet.
-    pub(super) fn cut_line(&mut self) -> Option<Line> {
+    pub(super) fn next_line(&mut self) -> Option<Line> {
         if !self.begin() {
             return None;
         }
@@ -187,14 +187,14 @@ mod tests {
 
     /// The rows of a text that arrives in pieces of `size` bytes.
     fn rows(text: &str, size: usize) -> Vec<Bytes> {
-        let mut cutter = Cutter::new(Cut::Rows);
+        let mut splitter = LineSplitter::new(SplitBy::Rows);
         let mut rows = Vec::new();
         for piece in text.as_bytes().chunks(size) {
-            cutter.add(piece);
-            rows.extend(iter::from_fn(|| cutter.cut_line()));
+            splitter.add(piece);
+            rows.extend(iter::from_fn(|| splitter.next_line()));
         }
-        cutter.end();
-        rows.extend(iter::from_fn(|| cutter.cut_line()));
+        splitter.end();
+        rows.extend(iter::from_fn(|| splitter.next_line()));
         rows.into_iter().filter_map(|row| row.text).collect()
     }
 

@@ -53,7 +53,7 @@ impl Habits {
     }
 
     /// The pace that a party's habit gives it, however slow the log is.
-    pub(super) fn pace(&self, party: Party) -> f64 {
+    pub(super) fn rate_of(&self, party: Party) -> f64 {
         let habit = self.of.get(&party).map_or(0.0, |habit| habit.amount);
         (habit * MORE).clamp(self.least, self.least * MOST)
     }

@@ -16,12 +16,12 @@ const GOES_ON: Duration = Duration::from_secs(30);
 /// Waits while the log does not answer, for half a minute and more, between attempts that each
 /// continue where the previous one was: nobody wants to start over from the first event because a
 /// server was busy for a moment.
-pub(crate) struct Patience {
+pub(crate) struct LogRetries {
     left: u32,
     began: Instant,
 }
 
-impl Patience {
+impl LogRetries {
     /// Begins with the first attempt.
     pub(crate) fn begin() -> Self {
         Self {
@@ -58,10 +58,10 @@ mod tests {
 
     /// Returns the number of attempts, up to `most`, if each takes this long.
     async fn attempts(error: RepairError, each: Duration, most: u32) -> u32 {
-        let mut patience = Patience::begin();
+        let mut retries = LogRetries::begin();
         for attempt in 1..most {
             sleep(each).await;
-            if !patience.allows(&error).await {
+            if !retries.allows(&error).await {
                 return attempt;
             }
         }

@@ -10,14 +10,14 @@ use tokio::sync::mpsc;
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// The object being written. It never holds more than a piece.
-pub(super) struct Sheet {
+pub(super) struct JsonObjectWriter {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     text: Vec<u8>,
     /// Whether a value precedes, so that a comma is needed.
     follows: bool,
 }
 
-impl Sheet {
+impl JsonObjectWriter {
     pub(super) fn new(pieces: mpsc::Sender<io::Result<Bytes>>) -> Self {
         Self {
             pieces,
@@ -84,23 +84,23 @@ mod tests {
     #[tokio::test]
     async fn what_is_written_is_one_object() {
         let (pieces, mut taken) = mpsc::channel(8);
-        let mut sheet = Sheet::new(pieces);
-        sheet
+        let mut object = JsonObjectWriter::new(pieces);
+        object
             .field("account", &serde_json::json!({"id": 1}))
             .unwrap();
-        sheet.list("none");
-        sheet.end_list();
-        sheet.list("many");
+        object.list("none");
+        object.end_list();
+        object.list("many");
         for nth in 0..20_000 {
-            sheet.item(&nth).await.unwrap();
+            object.item(&nth).await.unwrap();
             while let Ok(piece) = taken.try_recv() {
                 assert!(piece.unwrap().len() < PIECE_BYTES + 16);
             }
         }
-        sheet.end_list();
-        sheet.finish().await.unwrap();
+        object.end_list();
+        object.finish().await.unwrap();
         let (pieces, mut taken) = mpsc::channel(8);
-        let mut short = Sheet::new(pieces);
+        let mut short = JsonObjectWriter::new(pieces);
         short.list("some");
         short.item(&1).await.unwrap();
         short.item(&2).await.unwrap();

@@ -17,11 +17,11 @@ const FORGETTING: Duration = Duration::from_mins(1);
 
 /// How long the batches of one log take.
 #[derive(Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct BatchPause {
     quickest: Option<(Instant, Duration)>,
 }
 
-impl Rest {
+impl BatchPause {
     /// How long to rest after a batch of this many events that took this long until `now`: as long
     /// as it waited for others.
     pub(crate) fn after(&mut self, events: usize, took: Duration, now: Instant) -> Duration {
@@ -47,33 +47,33 @@ mod tests {
     #[test]
     fn no_rest_follows_a_batch_that_is_as_quick_as_ever() {
         let now = Instant::now();
-        let mut rest = Rest::default();
+        let mut pause = BatchPause::default();
         for took in [2, 3, 8, 2] {
-            assert_eq!(rest.after(10, MS * took, now), Duration::ZERO);
+            assert_eq!(pause.after(10, MS * took, now), Duration::ZERO);
         }
     }
 
     #[test]
     fn a_rest_is_as_long_as_its_batch_waited_for_others() {
         let now = Instant::now();
-        let mut rest = Rest::default();
-        rest.after(1, MS * 2, now);
-        assert_eq!(rest.after(10, MS * 20, now), MS * 12);
-        assert_eq!(rest.after(10, MS * 500, now), MOST);
-        assert_eq!(rest.after(LARGE, MS * 500, now), Duration::ZERO);
+        let mut pause = BatchPause::default();
+        pause.after(1, MS * 2, now);
+        assert_eq!(pause.after(10, MS * 20, now), MS * 12);
+        assert_eq!(pause.after(10, MS * 500, now), MOST);
+        assert_eq!(pause.after(LARGE, MS * 500, now), Duration::ZERO);
     }
 
     #[test]
     fn a_machine_that_became_slow_is_taken_for_what_it_is_in_the_end() {
         let start = Instant::now();
-        let mut rest = Rest::default();
-        rest.after(1, MS * 2, start);
+        let mut pause = BatchPause::default();
+        pause.after(1, MS * 2, start);
         let later = |minutes| start + FORGETTING * minutes;
-        assert_eq!(rest.after(1, MS * 20, later(1)), MS * 4);
-        assert_eq!(rest.after(1, MS * 20, later(2)), Duration::ZERO);
+        assert_eq!(pause.after(1, MS * 20, later(1)), MS * 4);
+        assert_eq!(pause.after(1, MS * 20, later(2)), Duration::ZERO);
         // The first quick batch makes it known again.
-        rest.after(1, MS * 2, later(3));
-        assert_eq!(rest.after(1, MS * 20, later(3)), MS * 12);
-        assert_eq!(rest.after(1, MS * 20, later(10_000)), Duration::ZERO);
+        pause.after(1, MS * 2, later(3));
+        assert_eq!(pause.after(1, MS * 20, later(3)), MS * 12);
+        assert_eq!(pause.after(1, MS * 20, later(10_000)), Duration::ZERO);
     }
 }

@@ -19,7 +19,7 @@ pub enum Form {
 
 /// The request for a feed.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct FeedQuery {
     /// The format, which also determines whether the feed continues.
     pub form: Form,
     /// The last sequence that the caller knows. Without it, lines begin with the first event and
@@ -31,7 +31,7 @@ pub struct Asked {
     pub limit: Option<u64>,
 }
 
-impl Asked {
+impl FeedQuery {
     pub(super) fn read(
         log: Log,
         event_log: &EventLog,
@@ -140,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(types: &[&str]) -> Asked {
-        Asked {
+    fn query(types: &[&str]) -> FeedQuery {
+        FeedQuery {
             form: Form::Lines,
             after: None,
             types: types.iter().map(|of| (*of).to_owned()).collect(),
@@ -151,15 +151,15 @@ mod tests {
 
     #[test]
     fn the_type_of_an_aggregate_shows_whether_its_events_can_be_asked_for() {
-        let contacts = asked(&["contact.created", "run.*"]);
+        let contacts = query(&["contact.created", "run.*"]);
         assert!(contacts.wants_of(AggregateType::Contact));
         assert!(contacts.wants_of(AggregateType::Run));
         assert!(!contacts.wants_of(AggregateType::Company));
         assert!(!contacts.wants_of(AggregateType::Account));
-        assert!(asked(&["*"]).wants_of(AggregateType::Presence));
-        assert!(asked(&["place.left"]).wants_of(AggregateType::Presence));
-        assert!(!asked(&["place.left"]).wants_of(AggregateType::Track));
-        assert!(!asked(&[]).wants_of(AggregateType::Secret));
+        assert!(query(&["*"]).wants_of(AggregateType::Presence));
+        assert!(query(&["place.left"]).wants_of(AggregateType::Presence));
+        assert!(!query(&["place.left"]).wants_of(AggregateType::Track));
+        assert!(!query(&[]).wants_of(AggregateType::Secret));
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             .iter()
             .filter(|entry| entry.visibility == Visibility::Public);
         for entry in public {
-            let only = asked(&[entry.name]);
+            let only = query(&[entry.name]);
             let mut kinds = AggregateType::ALL.iter();
             assert!(kinds.any(|kind| only.wants_of(*kind)), "{}", entry.name);
         }

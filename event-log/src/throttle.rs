@@ -46,16 +46,16 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// What a party asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Resource {
     /// Messages to be written.
     Messages,
     /// Bytes read for an outside reader.
     Bytes,
 }
 
-/// The paces of everything that one program asks of the log. Clones share them.
+/// Holds back what one program asks of the log while the log is slow. Clones share its state.
 #[derive(Clone)]
-pub(crate) struct Pace(Arc<Mutex<State>>);
+pub(crate) struct Throttle(Arc<Mutex<State>>);
 
 struct State {
     /// A mean answer that takes longer than this is slow, in seconds; 0 means never.
@@ -69,27 +69,27 @@ struct State {
     bytes: Buckets,
 }
 
-impl Pace {
+impl Throttle {
     pub(crate) fn new(settings: &LogSettings) -> Self {
         Self(Arc::new(Mutex::new(State::new(settings))))
     }
 
     /// Whether a party may currently ask for more.
-    pub(crate) fn admits(&self, asked: Asked, party: Party) -> bool {
-        self.state().admits(asked, party, Instant::now())
+    pub(crate) fn admits(&self, resource: Resource, party: Party) -> bool {
+        self.state().admits(resource, party, Instant::now())
     }
 
     /// Counts what a party was given.
-    pub(crate) fn count(&self, asked: Asked, party: Party, amount: u64) {
+    pub(crate) fn count(&self, resource: Resource, party: Party, amount: u64) {
         let mut state = self.state();
         state
-            .buckets(asked)
+            .buckets(resource)
             .count(party, as_f64(amount), Instant::now());
     }
 
     /// How many messages a party that is held back may write within a time.
     pub(crate) fn messages_within(&self, party: Party, time: Duration) -> u64 {
-        as_u64(self.state().messages.pace(party) * time.as_secs_f64())
+        as_u64(self.state().messages.rate_of(party) * time.as_secs_f64())
     }
 
     /// Learns how long the server took to answer.
@@ -99,11 +99,11 @@ impl Pace {
 
     /// Waits until a party may read.
     pub(crate) async fn until_read(&self, party: Party) {
-        if self.admits(Asked::Bytes, party) {
+        if self.admits(Resource::Bytes, party) {
             return;
         }
-        Asked::Bytes.tell_held();
-        while !self.admits(Asked::Bytes, party) {
+        Resource::Bytes.count_held_back();
+        while !self.admits(Resource::Bytes, party) {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -113,7 +113,7 @@ impl Pace {
     }
 }
 
-impl Asked {
+impl Resource {
     fn name(self) -> &'static str {
         match self {
             Self::Messages => "messages",
@@ -122,7 +122,7 @@ impl Asked {
     }
 
     /// Counts that a party is held back.
-    pub(crate) fn tell_held(self) {
+    pub(crate) fn count_held_back(self) {
         metrics::counter!("waypost_log_held_back_total", "asked" => self.name()).increment(1);
     }
 }
@@ -141,24 +141,24 @@ impl State {
         }
     }
 
-    fn buckets(&mut self, asked: Asked) -> &mut Buckets {
-        match asked {
-            Asked::Messages => &mut self.messages,
-            Asked::Bytes => &mut self.bytes,
+    fn buckets(&mut self, resource: Resource) -> &mut Buckets {
+        match resource {
+            Resource::Messages => &mut self.messages,
+            Resource::Bytes => &mut self.bytes,
         }
     }
 
-    fn admits(&mut self, asked: Asked, party: Party, now: Instant) -> bool {
+    fn admits(&mut self, resource: Resource, party: Party, now: Instant) -> bool {
         if self.slow == 0.0 {
             return true;
         }
-        let used = self.buckets(asked).used(party, now);
+        let used = self.buckets(resource).used(party, now);
         if used < LITTLE {
             self.little.note(party, now);
         }
         let admits = used < 1.0 || !self.little.is_of_others(party, now);
         if !admits {
-            self.buckets(asked).habits.held(party, now);
+            self.buckets(resource).habits.held(party, now);
         }
         admits
     }
@@ -177,10 +177,10 @@ impl State {
         self.quick += (self.mean - self.quick).max(0.0) * FORGOTTEN;
         let is_slow = self.mean > self.slow.max(self.quick * TIMES_QUICK);
         let factor = if is_slow { SLOWER } else { FASTER };
-        for asked in [Asked::Messages, Asked::Bytes] {
-            let buckets = self.buckets(asked);
+        for resource in [Resource::Messages, Resource::Bytes] {
+            let buckets = self.buckets(resource);
             buckets.change(factor, now);
-            metrics::gauge!("waypost_log_pace", "asked" => asked.name()).set(buckets.rate);
+            metrics::gauge!("waypost_log_pace", "asked" => resource.name()).set(buckets.rate);
         }
     }
 }
@@ -211,8 +211,8 @@ impl Buckets {
     }
 
     /// What a party's bucket gains per second.
-    fn pace(&self, party: Party) -> f64 {
-        self.rate.max(self.habits.pace(party))
+    fn rate_of(&self, party: Party) -> f64 {
+        self.rate.max(self.habits.rate_of(party))
     }
 
     fn owed(&self, party: Party, now: Instant) -> f64 {
@@ -222,16 +222,16 @@ impl Buckets {
     }
 
     fn paid(&self, party: Party, since: Instant, now: Instant) -> f64 {
-        now.duration_since(since).as_secs_f64() * self.pace(party)
+        now.duration_since(since).as_secs_f64() * self.rate_of(party)
     }
 
     /// The part of its burst that a party has used.
     fn used(&self, party: Party, now: Instant) -> f64 {
-        self.owed(party, now) / (self.pace(party) * BURST)
+        self.owed(party, now) / (self.rate_of(party) * BURST)
     }
 
     fn count(&mut self, party: Party, amount: f64, now: Instant) {
-        let owed = (self.owed(party, now) + amount).min(self.pace(party) * self.longest);
+        let owed = (self.owed(party, now) + amount).min(self.rate_of(party) * self.longest);
         self.owed.insert(party, (owed, now));
         self.habits.count(party, amount, now);
     }

@@ -21,7 +21,7 @@ use super::waits::Wait;
 
 impl Matcher {
     /// Ends a wait if the event is the one it is for.
-    pub(super) async fn settle(
+    pub(super) async fn end_wait(
         &self,
         org: &OrgId,
         wait: Arc<Wait>,
@@ -45,7 +45,7 @@ impl Matcher {
             if !self.noter().may_hold(recorded, &stream).await {
                 return;
             }
-            let outcome = (Way::Next, came(recorded, data));
+            let outcome = (Way::Next, event_output(recorded, data));
             let now = self.clock.now();
             draft.step_answered(&wait.step, wait.attempt, outcome, now);
             match self.log.commit(draft.commit()).await {
@@ -121,7 +121,7 @@ impl Matcher {
 }
 
 /// What later steps see of an event; data beyond the recorded size is left out.
-pub(super) fn came(recorded: &Recorded, data: &Value) -> Value {
+pub(super) fn event_output(recorded: &Recorded, data: &Value) -> Value {
     let mut event = json!({
         "id": recorded.id.to_string(),
         "type": recorded.event.name(),
