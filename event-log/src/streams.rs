@@ -196,12 +196,15 @@ fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, S
 /// what it reports afterwards counts.
 pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<Stream, Error> {
     let created = context.get_or_create_stream(wanted.clone()).await;
-    let stream = match created {
-        Ok(stream) => Ok(stream),
-        // Another process was quicker, with an epoch of its own.
-        Err(_) => context.get_stream(&wanted.name).await,
+    let mut stream = match created {
+        Ok(stream) => stream,
+        // Another process may have been quicker, with an epoch of its own. If none was, the reason
+        // is why this one could not.
+        Err(error) => {
+            let other = context.get_stream(&wanted.name).await;
+            other.map_err(|_| failed(&wanted.name, &error))?
+        }
     };
-    let mut stream = stream.map_err(|error| failed(&wanted.name, &error))?;
     let info = stream.info().await;
     info.map_err(|error| failed(&wanted.name, &error))?;
     Ok(stream)
