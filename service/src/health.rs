@@ -30,6 +30,10 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// The conditions under which this process can do its work, each under its own name.
+///
+/// A check of one service is named `<service>/<check>`. One of something that services share, such
+/// as the connection to the log, has a name of its own: a process that runs several of them makes
+/// it once.
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<RwLock<BTreeMap<&'static str, Entry>>>);
 
@@ -56,6 +60,21 @@ impl Readiness {
         R: Future<Output = Result<(), String>> + Send + 'static,
     {
         self.insert(name, check, true);
+    }
+
+    /// Adds the check of the connection to the log, or replaces it.
+    pub fn add_log<F>(&self, is_connected: F)
+    where
+        F: Fn() -> bool + Send + Sync + 'static,
+    {
+        self.add("log", move || {
+            let connected = is_connected();
+            async move {
+                connected
+                    .then_some(())
+                    .ok_or_else(|| "not connected".to_owned())
+            }
+        });
     }
 
     /// Adds a check whose failure is reported but takes nothing out of service: what it watches

@@ -235,7 +235,9 @@ async fn a_header_for_the_answer_is_on_it_whatever_it_is() {
 #[tokio::test]
 async fn readiness_names_what_is_missing() {
     let readiness = Readiness::default();
-    readiness.add("log", || async { Ok(()) });
+    // Two services of one process add it, each when it starts.
+    readiness.add_log(|| false);
+    readiness.add_log(|| true);
     let ask = async |readiness: &Readiness| {
         let router = edge(health::router(readiness.clone()));
         let ask = request(Method::GET, "/readyz").body(Body::empty()).unwrap();
