@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use event_log::{FoldCheckpoint, ReadError, TailError};
 use schemas::OrgId;
+use service::health::Readiness;
 use service::{Clock, RequestContext};
 
 pub use authorized::Authorized;
@@ -147,8 +148,14 @@ impl Access {
         &*self.0.clock
     }
 
-    /// Whether the keys and accounts are being followed, for `/readyz`.
-    pub fn readiness(&self) -> Result<(), String> {
+    /// Adds the check that the keys and accounts are being followed. Services of one process share
+    /// it.
+    pub fn announce(&self, readiness: &Readiness) {
+        let access = self.clone();
+        readiness.add("keys", move || std::future::ready(access.readiness()));
+    }
+
+    fn readiness(&self) -> Result<(), String> {
         if self.0.following.load(Ordering::Relaxed) {
             Ok(())
         } else {

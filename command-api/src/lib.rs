@@ -29,6 +29,7 @@ pub mod webhooks;
 pub mod workflows;
 
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,14 +38,18 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use domain::target::Ranges;
-use event_log::EventLog;
-use service::settings::HttpSettings;
-use service::{Clock, ServeError, health};
+use event_log::{EventLog, ReadError};
+use service::health::{self, Readiness};
+use service::settings::{HttpSettings, OpenRunSettings};
+use service::{Clock, ServeError};
+use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
+
+use accounts::{AccountSettings, Accounts, SendError, Unfinished};
+use dashboard::Operations;
 
 pub use bounds::{BoundSettings, TooMany};
 pub use commands::{Commands, Done, Origin};
-pub use dashboard::Operations;
 pub use error::{CommandError, LogError, NotFound, Refusal};
 pub use random::Random;
 pub use settings::{CommandSettings, PeopleSettings};
@@ -107,31 +112,44 @@ const READS: &[&str] = &[
     "/sos",
 ];
 
-/// Dependencies of the command routes.
+/// Dependencies of the command API.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The log that events are appended to.
     pub log: EventLog,
     /// Permissions and rate limits.
     pub access: Access,
-    /// The known workflows.
-    pub workflows: workflows::Directory,
-    /// The number of open runs of each organization.
-    pub open_runs: workflows::OpenRuns,
-    /// Where operators of the installation request operations.
-    pub operations: Operations,
-    /// Dependencies of accounts.
-    pub accounts: accounts::Accounts,
-    /// The known circles.
-    pub circles: circles::Directory,
-    /// The known webhooks.
-    pub webhooks: webhooks::Directory,
+    /// The database of one-time codes, throttles and operators' requests, where open runs are
+    /// counted.
+    pub pool: PgPool,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Settings of commands.
     pub settings: CommandSettings,
+    /// Settings of accounts.
+    pub accounts: AccountSettings,
+    /// How many runs may be open.
+    pub open_runs: OpenRunSettings,
     /// Private ranges that webhooks may point at.
     pub open_targets: Ranges,
+    /// Folder of the outbox.
+    pub home: PathBuf,
+    /// Where the command API reports whether it works.
+    pub readiness: Readiness,
+}
+
+/// Why the command API could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The log does not answer.
+    #[error("cannot read the workflows, circles and webhooks from the log: {0}")]
+    Read(#[from] ReadError),
+    /// There is nowhere to keep what is unfinished.
+    #[error("cannot carry on what was not finished: {0}")]
+    Unfinished(#[from] event_log::Error),
+    /// Messages cannot be sent as the settings say.
+    #[error(transparent)]
+    Sender(#[from] SendError),
 }
 
 /// State of all handlers; clones share it.
@@ -141,7 +159,7 @@ pub(crate) struct App(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) commands: Commands,
     pub(crate) access: Access,
-    pub(crate) accounts: accounts::Accounts,
+    pub(crate) accounts: Accounts,
     pub(crate) operations: Operations,
     pub(crate) workflows: workflows::Directory,
     pub(crate) open_runs: workflows::OpenRuns,
@@ -173,31 +191,58 @@ impl FromRef<App> for Access {
     }
 }
 
-/// Returns all command routes, without the layers of a whole process ([`service::edge`]).
-pub fn router(dependencies: Dependencies) -> Router {
-    let commands = Commands::new(dependencies.log)
-        .with_clock(dependencies.clock)
-        .with_receipts_lasting(dependencies.settings.idempotency);
-    let app = App(Arc::new(Inner {
+/// Starts the command API, which follows the log until `shutdown`. Returns all command routes,
+/// without the layers of a whole process ([`service::edge`]).
+pub async fn start(
+    dependencies: Dependencies,
+    shutdown: CancellationToken,
+) -> Result<Router, StartError> {
+    let Dependencies {
+        log,
+        access,
+        pool,
+        clock,
+        settings,
+        accounts,
+        open_runs,
+        open_targets,
+        home,
+        readiness,
+    } = dependencies;
+    let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
+    let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
+    let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+    Unfinished::start(log.clone(), shutdown).await?;
+    let accounts = Accounts::new(accounts, pool.clone(), log.keyring(), &home)?;
+    let connection = log.clone();
+    readiness.add_log(move || connection.is_connected());
+    access.announce(&readiness);
+    let commands = Commands::new(log)
+        .with_clock(clock)
+        .with_receipts_lasting(settings.idempotency);
+    Ok(router(App(Arc::new(Inner {
         commands,
-        access: dependencies.access,
-        accounts: dependencies.accounts,
-        operations: dependencies.operations,
-        workflows: dependencies.workflows,
-        open_runs: dependencies.open_runs,
-        circles: dependencies.circles,
-        webhooks: dependencies.webhooks,
-        bounds: dependencies.settings.bounds,
+        access,
+        accounts,
+        operations: Operations::new(pool.clone()),
+        workflows,
+        open_runs: workflows::OpenRuns::at_most(open_runs.per_organization, pool),
+        circles,
+        webhooks,
+        bounds: settings.bounds,
         tracks: locations::Tracks::default(),
-        invites_last: dependencies.settings.invite,
-        sos_late: dependencies.settings.sos_late,
-        open_targets: dependencies.open_targets,
-        webhook_old_secret: dependencies.settings.webhook_old_secret,
-        keys_per_organization: dependencies.settings.keys_per_organization,
-        people: dependencies.settings.people,
-        uploads: records::Uploads::new(dependencies.settings.uploads),
+        invites_last: settings.invite,
+        sos_late: settings.sos_late,
+        open_targets,
+        webhook_old_secret: settings.webhook_old_secret,
+        keys_per_organization: settings.keys_per_organization,
+        people: settings.people,
+        uploads: records::Uploads::new(settings.uploads),
         reading: workflows::Reading::default(),
-    }));
+    }))))
+}
+
+fn router(app: App) -> Router {
     let on_pages = from_fn_with_state(app.access.clone(), by_session);
     Router::new()
         .merge(accounts::router())
@@ -221,28 +266,14 @@ fn of_organizations() -> Router<App> {
         .merge(workflows::router())
 }
 
-/// Serves commands at an address of their own until `shutdown`.
-pub async fn run(
-    dependencies: Dependencies,
+/// Serves the routes of a started command API at an address of their own until `shutdown`.
+pub async fn serve(
+    router: Router,
+    readiness: Readiness,
     http: &HttpSettings,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let readiness = health::Readiness::default();
-    let log = dependencies.log.clone();
-    readiness.add("event log", move || {
-        let connected = log.is_connected();
-        async move {
-            connected
-                .then_some(())
-                .ok_or_else(|| "not connected".to_owned())
-        }
-    });
-    let access = dependencies.access.clone();
-    readiness.add("keys", move || {
-        let ready = access.readiness();
-        async move { ready }
-    });
-    let router = router(dependencies)
+    let router = router
         .merge(service::answered_elsewhere(READS))
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;

@@ -4,11 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use access::{Access, LimitSettings};
+use axum::Router;
 use clap::Parser;
-use command_api::accounts::{AccountSettings, Accounts, Unfinished};
-use command_api::{CommandSettings, Dependencies, Operations, circles, webhooks, workflows};
+use command_api::accounts::AccountSettings;
+use command_api::{CommandSettings, Dependencies};
 use domain::target::Ranges;
 use event_log::{EventLog, Keyring, LogSettings, is_away};
+use service::health::Readiness;
 use service::settings::{
     CommonSettings, DatabaseSettings, HttpSettings, OpenRunSettings, TraceSettings,
 };
@@ -74,41 +76,37 @@ async fn start(cli: Cli) -> Result<(), Failure> {
 
 async fn run(cli: Cli) -> Result<(), Failure> {
     let shutdown = service::until_signalled()?;
-    let start = async |stop| dependencies(&cli, stop).await;
+    let readiness = Readiness::default();
+    let start = async |stop| routes(&cli, readiness.clone(), stop).await;
     let started = once_there(&shutdown, |error: &Failure| is_away(&**error), start).await?;
-    if let Some(dependencies) = started {
-        command_api::run(dependencies, &cli.http, shutdown).await?;
+    if let Some(router) = started {
+        command_api::serve(router, readiness, &cli.http, shutdown).await?;
     }
     Ok(())
 }
 
-async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependencies, Failure> {
+async fn routes(
+    cli: &Cli,
+    readiness: Readiness,
+    shutdown: CancellationToken,
+) -> Result<Router, Failure> {
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;
     let pool = database::connect(&cli.database)?;
     let clock = Arc::new(SystemClock);
     let limits = cli.limits.clone();
     let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone()).await?;
-    let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
-    let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
-    let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
-    Unfinished::start(log.clone(), shutdown).await?;
-    let open_runs = cli.open_runs.per_organization;
-    let open_runs = workflows::OpenRuns::at_most(open_runs, pool.clone());
-    let operations = Operations::new(pool.clone());
-    let (home, keyring) = (&cli.common.home, log.keyring());
-    let accounts = Accounts::new(cli.accounts.clone(), pool, keyring, home)?;
-    Ok(Dependencies {
+    let dependencies = Dependencies {
         log,
         access,
-        accounts,
-        workflows,
-        open_runs,
-        operations,
-        circles,
-        webhooks,
+        pool,
         clock,
         settings: cli.commands.clone(),
+        accounts: cli.accounts.clone(),
+        open_runs: cli.open_runs,
         open_targets: cli.open_targets.clone(),
-    })
+        home: cli.common.home.clone(),
+        readiness,
+    };
+    Ok(Box::pin(command_api::start(dependencies, shutdown)).await?)
 }

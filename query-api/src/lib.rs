@@ -106,25 +106,32 @@ pub struct Dependencies {
     pub clock: Arc<dyn Clock>,
     /// Settings of reads.
     pub settings: QuerySettings,
+    /// Where the query API reports whether it works.
+    pub readiness: Readiness,
 }
 
-/// Routes of all reads. The router follows the projections for as long as it is kept.
-pub fn router(dependencies: Dependencies) -> Router {
-    routes(state_of(dependencies))
-}
-
-fn state_of(dependencies: Dependencies) -> State {
+/// Starts the query API, which follows the projections for as long as the router or its check is
+/// kept. Returns the routes of all reads, without the layers of a whole process
+/// ([`service::edge`]).
+pub fn start(dependencies: Dependencies) -> Router {
     let Dependencies {
         access,
         log,
         pool,
         clock,
         settings,
+        readiness,
     } = dependencies;
-    State {
+    let progress = Progress::follow(pool.clone(), settings.position_poll);
+    let followed = progress.clone();
+    readiness.add("query-api/read_models", move || {
+        std::future::ready(followed.readiness())
+    });
+    access.announce(&readiness);
+    router(State {
         access,
         log,
-        progress: Progress::follow(pool.clone(), settings.position_poll),
+        progress,
         counts: search::Counts::default(),
         position_wait: settings.position_wait,
         exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
@@ -133,10 +140,10 @@ fn state_of(dependencies: Dependencies) -> State {
         map: Arc::new(settings.map),
         clock,
         pool,
-    }
+    })
 }
 
-fn routes(state: State) -> Router {
+fn router(state: State) -> Router {
     let on_pages = from_fn_with_state(state.access.clone(), by_session);
     Router::new()
         .merge(circles::router())
@@ -163,33 +170,18 @@ fn of_organizations() -> Router<State> {
         .merge(workflows::router())
 }
 
-/// Serves reads at its own address until `shutdown`.
-pub async fn run(
-    dependencies: Dependencies,
+/// Serves the routes of a started query API at an address of their own until `shutdown`.
+pub async fn serve(
+    router: Router,
+    readiness: Readiness,
     http: &HttpSettings,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let state = state_of(dependencies);
-    let readiness = Readiness::default();
-    add_checks(&readiness, &state);
-    let router = routes(state)
+    let router = router
         .merge(service::answered_elsewhere(COMMANDS))
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
     tracing::info!(address = %http.addr, "Answering reads");
     let (grace, edge) = (http.shutdown, http.edge.clone());
     service::serve(listener, service::edge(router), shutdown, grace, edge).await
-}
-
-fn add_checks(readiness: &Readiness, state: &State) {
-    let progress = state.progress.clone();
-    readiness.add("read models", move || {
-        let readable = progress.readiness();
-        async move { readable }
-    });
-    let access = state.access.clone();
-    readiness.add("keys", move || {
-        let ready = access.readiness();
-        async move { ready }
-    });
 }

@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use access::{Access, LimitSettings};
+use axum::Router;
 use clap::Parser;
 use event_log::{EventLog, Keyring, LogSettings, is_away};
 use query_api::{Dependencies, QuerySettings};
+use service::health::Readiness;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
 use service::{SystemClock, database, once_there, telemetry};
 use tokio_util::sync::CancellationToken;
@@ -53,15 +55,20 @@ async fn start(cli: Cli) -> Result<(), Failure> {
 
 async fn run(cli: Cli) -> Result<(), Failure> {
     let shutdown = service::until_signalled()?;
-    let start = async |stop| dependencies(&cli, stop).await;
+    let readiness = Readiness::default();
+    let start = async |stop| routes(&cli, readiness.clone(), stop).await;
     let started = once_there(&shutdown, |error: &Failure| is_away(&**error), start).await?;
-    if let Some(dependencies) = started {
-        query_api::run(dependencies, &cli.http, shutdown).await?;
+    if let Some(router) = started {
+        query_api::serve(router, readiness, &cli.http, shutdown).await?;
     }
     Ok(())
 }
 
-async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependencies, Failure> {
+async fn routes(
+    cli: &Cli,
+    readiness: Readiness,
+    shutdown: CancellationToken,
+) -> Result<Router, Failure> {
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;
     // Requests are counted in tables that the read role cannot write.
@@ -69,11 +76,12 @@ async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependen
     let clock = Arc::new(SystemClock);
     let limits = cli.limits.clone();
     let access = Access::start(&log, &counting, limits, clock.clone(), shutdown).await?;
-    Ok(Dependencies {
+    Ok(query_api::start(Dependencies {
         access,
         log,
         pool: database::connect_read_only(&cli.database)?,
         clock,
         settings: cli.queries.clone(),
-    })
+        readiness,
+    }))
 }

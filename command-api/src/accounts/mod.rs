@@ -60,7 +60,7 @@ const LEARNING: Duration = Duration::from_millis(500);
 
 /// Dependencies of accounts besides the log. Clones share them.
 #[derive(Clone)]
-pub struct Accounts(Arc<Inner>);
+pub(crate) struct Accounts(Arc<Inner>);
 
 struct Inner {
     settings: AccountSettings,
@@ -73,7 +73,7 @@ struct Inner {
 impl Accounts {
     /// Codes are stored in the database of `pool`, and sent through the outbox in `home` if the
     /// settings name no other way.
-    pub fn new(
+    pub(crate) fn new(
         settings: AccountSettings,
         pool: PgPool,
         keyring: &Keyring,

@@ -17,7 +17,7 @@ use axum::routing::{delete, post};
 
 use crate::App;
 
-pub use operations::Operations;
+pub(crate) use operations::Operations;
 
 /// How long this process may take to learn what a page has just done.
 const LEARNING: Duration = Duration::from_millis(500);

@@ -18,11 +18,11 @@ use crate::body::SmallBody;
 
 /// Where operations are requested; clones are the same.
 #[derive(Clone, Debug)]
-pub struct Operations(PgPool);
+pub(crate) struct Operations(PgPool);
 
 impl Operations {
     /// Requests operations in the database of the read models.
-    pub fn new(models: PgPool) -> Self {
+    pub(crate) fn new(models: PgPool) -> Self {
         Self(models)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct TooManyOpen(u32);
 
 /// Open runs by organization. Clones share state.
 #[derive(Clone, Debug)]
-pub struct OpenRuns(Arc<Inner>);
+pub(crate) struct OpenRuns(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -47,7 +47,7 @@ struct Count {
 
 impl OpenRuns {
     /// Allows at most `most` open runs of an organization.
-    pub fn at_most(most: u32, models: PgPool) -> Self {
+    pub(crate) fn at_most(most: u32, models: PgPool) -> Self {
         Self(Arc::new(Inner {
             most,
             models,

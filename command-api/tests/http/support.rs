@@ -7,16 +7,16 @@ use access::{Access, LimitSettings};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use command_api::accounts::{AccountSettings, Accounts};
-use command_api::{
-    CommandSettings, Commands, Dependencies, Origin, circles, keys, webhooks, workflows,
-};
+use command_api::accounts::AccountSettings;
+use command_api::{CommandSettings, Commands, Dependencies, Origin, keys};
 use domain::key::Request as KeyRequest;
 use event_log::{EventLog, Keyring, LogSettings};
 use futures::StreamExt as _;
 use schemas::{AggregateType, OrgId, Recorded, StreamId};
 use serde_json::Value;
 use service::SystemClock;
+use service::health::Readiness;
+use service::settings::OpenRunSettings;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -137,31 +137,26 @@ impl TestApi {
         let clock = Arc::new(SystemClock);
         let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone());
         let access = access.await.unwrap();
-        let directory = workflows::Directory::start(log.clone(), shutdown.clone()).await;
-        let circles = circles::Directory::start(log.clone(), shutdown.clone());
-        let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone());
         let commands = Commands::new(log.clone());
-        let settings = AccountSettings::default();
-        let home = std::env::temp_dir();
-        let open_runs = workflows::OpenRuns::at_most(u32::MAX, pool.clone());
-        let operations = command_api::Operations::new(pool.clone());
-        let accounts = Accounts::new(settings, pool, log.keyring(), &home).unwrap();
-        let router = command_api::router(Dependencies {
+        let dependencies = Dependencies {
             log,
             access: access.clone(),
-            accounts,
-            workflows: directory.unwrap(),
-            open_runs,
-            operations,
-            circles: circles.await.unwrap(),
-            webhooks: webhooks.await.unwrap(),
+            pool,
             clock,
             settings: CommandSettings {
                 idempotency: receipts,
                 ..CommandSettings::default()
             },
+            accounts: AccountSettings::default(),
+            open_runs: OpenRunSettings {
+                per_organization: u32::MAX,
+            },
             open_targets: domain::target::Ranges::default(),
-        });
+            home: std::env::temp_dir(),
+            readiness: Readiness::default(),
+        };
+        let started = Box::pin(command_api::start(dependencies, shutdown.clone()));
+        let router = started.await.unwrap();
         let org = OrgId::from(uuid::Uuid::new_v4());
         let mut api = Self {
             router: service::edge(router),

@@ -19,6 +19,7 @@ use schemas::{
 };
 use serde_json::Value;
 use service::clock::ManualClock;
+use service::health::Readiness;
 use service::{Clock, SystemClock};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
@@ -167,12 +168,13 @@ impl TestApi {
         let now = Arc::new(SystemClock);
         let access = Access::start(&log, &pool, limits, now, shutdown.clone());
         let access = access.await.unwrap();
-        let router = query_api::router(Dependencies {
+        let router = query_api::start(Dependencies {
             access: access.clone(),
             log: log.clone(),
             pool: models,
             clock,
             settings,
+            readiness: Readiness::default(),
         });
         let mut api = Self {
             router: service::edge(router),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use axum::Router;
-use command_api::accounts::{AccountSettings, Accounts, Unfinished};
+use command_api::accounts::AccountSettings;
 use command_api::{CommandSettings, Commands};
 use event_log::{Durability, EventLog, Keyring, LogSettings};
 use projector::ProjectorSettings;
@@ -75,8 +75,8 @@ impl Services {
             settings: settings.projector,
             readiness: readiness.clone(),
         };
-        let stop = shutdown.clone();
-        tasks.spawn(async move { Ok(projector::run(projector, stop).await?) });
+        let projecting = projector::run(projector, shutdown.clone());
+        tasks.spawn(async move { Ok(projecting.await?) });
 
         let runner = workflow_runner::Dependencies {
             log: log.clone(),
@@ -91,39 +91,26 @@ impl Services {
         let stop = shutdown.clone();
         tasks.spawn(async move { Ok(runner.run(stop).await?) });
 
-        let workflows =
-            command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
-        let circles = command_api::circles::Directory::start(log.clone(), shutdown.clone()).await?;
-        let webhooks =
-            command_api::webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
-        Unfinished::start(log.clone(), shutdown.clone()).await?;
-        let open_runs = settings.runner.runs.open.per_organization;
-        let open_runs = command_api::workflows::OpenRuns::at_most(open_runs, pool.clone());
-        let operations = command_api::Operations::new(pool.clone());
-        let accounts = Accounts::new(settings.accounts, pool, log.keyring(), &common.home)?;
-        let commands = command_api::router(command_api::Dependencies {
+        let commands = command_api::Dependencies {
             log: log.clone(),
             access: access.clone(),
-            accounts,
-            workflows,
-            open_runs,
-            operations,
-            circles,
-            webhooks,
+            pool,
             clock: clock.clone(),
             settings: settings.commands,
+            accounts: settings.accounts,
+            open_runs: settings.runner.runs.open,
             open_targets: settings.runner.targets.open,
-        });
-        let queries = query_api::router(query_api::Dependencies {
+            home: common.home.clone(),
+            readiness: readiness.clone(),
+        };
+        let commands = Box::pin(command_api::start(commands, shutdown.clone())).await?;
+        let queries = query_api::start(query_api::Dependencies {
             access: access.clone(),
             log: log.clone(),
             pool: database::connect_read_only(database)?,
             clock,
             settings: settings.queries,
-        });
-        readiness.add("keys", {
-            let access = access.clone();
-            move || std::future::ready(access.readiness())
+            readiness: readiness.clone(),
         });
         let router = commands.merge(queries).merge(sockets);
         Ok(Self {
