@@ -85,14 +85,26 @@ pub struct Dependencies {
     pub readiness: Readiness,
 }
 
-/// Keeps the read models up to date with the log until `shutdown`.
+/// Keeps the read models up to date with the log until `shutdown`. Its checks are added at once.
 ///
 /// It migrates the database first. It waits for a database or log that is unavailable.
 ///
 /// # Errors
 /// If the database cannot be migrated although it is available.
-pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+pub fn run(
+    deps: Dependencies,
+    shutdown: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send {
     let feeds = feeds(&deps);
+    add_checks(&deps, &feeds);
+    keep_up(deps, feeds, shutdown)
+}
+
+async fn keep_up(
+    deps: Dependencies,
+    feeds: Vec<Feed>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     migrate(&deps.pool, &shutdown).await?;
     let mut tasks = JoinSet::new();
     tasks.spawn(sweep::keep_sweeping(deps.clone(), shutdown.clone()));
@@ -116,7 +128,7 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
 }
 
 fn feeds(deps: &Dependencies) -> Vec<Feed> {
-    let feeds: Vec<_> = projection::LOGS
+    projection::LOGS
         .into_iter()
         .map(|log| Feed {
             log,
@@ -127,15 +139,19 @@ fn feeds(deps: &Dependencies) -> Vec<Feed> {
             writers: deps.settings.writers,
             status: Status::new(log),
         })
-        .collect();
+        .collect()
+}
+
+fn add_checks(deps: &Dependencies, feeds: &[Feed]) {
     let statuses = || feeds.iter().map(|feed| feed.status.clone());
     let working: Vec<_> = statuses().collect();
     let check = move || std::future::ready(all_well(working.iter().map(Status::check)));
-    deps.readiness.add("projections", check);
+    deps.readiness.add("projector/projections", check);
     let parking: Vec<_> = statuses().collect();
     let check = move || std::future::ready(all_well(parking.iter().map(Status::check_parked)));
-    deps.readiness.add_warning("dead_letters", check);
-    feeds
+    deps.readiness.add_warning("projector/dead_letters", check);
+    let log = deps.log.clone();
+    deps.readiness.add_log(move || log.is_connected());
 }
 
 fn all_well(checks: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {

@@ -50,6 +50,7 @@ async fn start(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
 async fn run(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
     let shutdown = until_signalled()?;
     let readiness = Readiness::default();
+    readiness.add_log(|| false);
     let listener = listen(settings.http.addr).await?;
     let router = edge(health::router(readiness.clone()));
     let http = settings.http.clone();
@@ -71,18 +72,10 @@ async fn work(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let pool = service::database::connect(&settings.database)?;
     let keyring = Keyring::load(&settings.common.home)?;
-    readiness.add("log", || async { Err("not connected yet".to_owned()) });
     let connect = async |_| EventLog::connect(&settings.log, keyring.clone()).await;
     let Some(log) = once_there(&shutdown, |error| is_away(error), connect).await? else {
         return Ok(());
     };
-    readiness.add("log", {
-        let log = log.clone();
-        move || {
-            let connected = log.is_connected();
-            async move { connected.then_some(()).ok_or("not connected".to_owned()) }
-        }
-    });
     let deps = Dependencies {
         log,
         pool,
