@@ -40,6 +40,9 @@ pub use settings::RunnerSettings;
 /// The pause before a failed part is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// The name of the webhooks' readiness check.
+const WEBHOOKS_CHECK: &str = "workflow-runner/webhooks";
+
 /// Dependencies of the runner.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -88,15 +91,16 @@ pub struct Runner {
     tails: Tails,
 }
 
-/// Creates a runner. Sockets are served from here on, events are delivered once it runs.
+/// Creates a runner. Sockets are served from here on, events are delivered once it runs; until
+/// then, its checks fail.
 pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     let Dependencies {
         log,
         access,
         clock,
         settings,
+        readiness,
         own_ports,
-        ..
     } = dependencies.clone();
     let renderer = runs::Renderer::new(log.clone(), &settings.templates);
     let open_runs = runs::OpenRuns::at_most(settings.runs.open.per_organization);
@@ -104,6 +108,11 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     let (live, tails) = Live::start(log.clone(), access, clock, settings.sockets).await?;
     // Last, since owned partitions wait until the runner runs.
     let group = Group::join(&log, settings.runs.lease).await?;
+    for check in [runs::CHECK, triggers::CHECK, WEBHOOKS_CHECK] {
+        // Replaced by the part itself.
+        readiness.add(check, || std::future::ready(Err("starting".to_owned())));
+    }
+    readiness.add_log(move || log.is_connected());
     Ok(Runner {
         dependencies,
         targets,
@@ -217,7 +226,7 @@ impl Runner {
     fn announce_webhooks(&self) -> Arc<AtomicBool> {
         let delivering = Arc::new(AtomicBool::new(false));
         let shown = Arc::clone(&delivering);
-        self.dependencies.readiness.add("webhooks", move || {
+        self.dependencies.readiness.add(WEBHOOKS_CHECK, move || {
             let delivering = shown.load(Ordering::Relaxed);
             async move {
                 delivering

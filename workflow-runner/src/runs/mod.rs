@@ -50,6 +50,9 @@ pub use open::OpenRuns;
 pub use renderer::Renderer;
 pub use settings::{RunSettings, TemplateSettings};
 
+/// The name of the scheduler's readiness check.
+pub(crate) const CHECK: &str = "workflow-runner/runs";
+
 /// Dependencies of the run scheduler.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -98,7 +101,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     } = dependencies;
     measure::describe();
     let state = Arc::new(AtomicU8::new(SchedulerState::Starting as u8));
-    announce(&readiness, &log, &state);
+    announce(&readiness, &state);
     let checkpoints = Checkpoints::open(&log, Kind::Runs).await?;
     let missed_events =
         MissedEventSearch::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
@@ -120,14 +123,12 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     Ok(())
 }
 
-fn announce(readiness: &Readiness, log: &EventLog, state: &Arc<AtomicU8>) {
-    let (log, state) = (log.clone(), Arc::clone(state));
-    readiness.add("runs", move || {
+fn announce(readiness: &Readiness, state: &Arc<AtomicU8>) {
+    let state = Arc::clone(state);
+    readiness.add(CHECK, move || {
         let found = state.load(Ordering::Relaxed);
-        let connected = log.is_connected();
         async move {
             match found {
-                _ if !connected => Err("the event log is not connected".to_owned()),
                 found if found == SchedulerState::Following as u8 => Ok(()),
                 found if found == SchedulerState::Ended as u8 => Err("ended".to_owned()),
                 _ => Err("catching up with the log".to_owned()),

@@ -182,13 +182,14 @@ async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
         told["checks"][part]["ok"] == true
     };
     let end = tokio::time::Instant::now() + crate::world::TIMEOUT;
-    while !(ready("runs").await && ready("triggers").await) {
+    let (runs, triggers) = ("workflow-runner/runs", "workflow-runner/triggers");
+    while !(ready(runs).await && ready(triggers).await) {
         assert!(tokio::time::Instant::now() < end, "it never gets ready");
         tokio::time::sleep(crate::world::LOOK).await;
     }
     runner.stop().await;
     assert!(
-        !ready("runs").await && !ready("triggers").await,
+        !ready(runs).await && !ready(triggers).await,
         "it has ended"
     );
     serving.abort();

@@ -52,6 +52,9 @@ pub(super) use missed_events::{ExpiredWait, MissedEventSearch};
 
 const BATCH: usize = 1_000;
 
+/// The name of the triggers' readiness check.
+pub(crate) const CHECK: &str = "workflow-runner/triggers";
+
 /// Dependencies of the triggers.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -136,7 +139,7 @@ async fn watch(
 fn announce(readiness: &Readiness) -> Arc<AtomicBool> {
     let following = Arc::new(AtomicBool::new(false));
     let shown = Arc::clone(&following);
-    readiness.add("triggers", move || {
+    readiness.add(CHECK, move || {
         let follows = shown.load(Ordering::Relaxed);
         async move {
             follows
