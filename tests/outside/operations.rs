@@ -1,5 +1,6 @@
 //! Operations: health, metrics, the command line, starting and stopping.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use harness::{Shape, Socket, System, eventually};
@@ -21,6 +22,41 @@ async fn every_process_reports_its_health() {
         let kind = metrics.header("content-type").unwrap();
         assert!(kind.starts_with("text/plain"), "{name}: {kind}");
         assert!(metrics.text().contains("waypost_"), "{name}");
+    }
+}
+
+/// The readiness checks of each service. In one process, services share those that do not begin
+/// with a service's name.
+const CHECKS: &[(&str, &[&str])] = &[
+    ("command-api", &["keys", "log"]),
+    ("query-api", &["keys", "query-api/read_models"]),
+    (
+        "projector",
+        &["log", "projector/dead_letters", "projector/projections"],
+    ),
+    (
+        "workflow-runner",
+        &[
+            "log",
+            "workflow-runner/runs",
+            "workflow-runner/triggers",
+            "workflow-runner/webhooks",
+        ],
+    ),
+];
+
+#[tokio::test]
+async fn one_process_makes_the_checks_of_all_services() {
+    let system = system().await;
+    for (name, client) in system.clients() {
+        let ready = client.get("/readyz").await.json();
+        let checks = ready["checks"].as_object().unwrap();
+        let made: BTreeSet<&str> = checks.keys().map(String::as_str).collect();
+        let of_it = CHECKS
+            .iter()
+            .filter(|(service, _)| SHAPE == Shape::One || *service == name);
+        let expected = of_it.flat_map(|(_, checks)| checks.iter().copied());
+        assert_eq!(made, expected.collect::<BTreeSet<_>>(), "{name}");
     }
 }
 
