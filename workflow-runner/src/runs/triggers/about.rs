@@ -56,12 +56,12 @@ impl Noter<'_> {
         !is_forgotten
     }
 
-    /// Appends notes, unless they are the last ones already: an event may be matched again.
+    /// Appends notes, unless that was done before: an event may be matched again.
     async fn append(self, account: AccountId, notes: &[Event]) -> Result<(), NotNoted> {
         let stream = self.log.runs_about(account);
         loop {
             let last = retry_while(|| self.log.last(&stream), ReadError::passes).await?;
-            if last.as_ref().map(|last| &last.event) == notes.last() {
+            if are_noted(notes, last.as_ref().map(|last| &last.event)) {
                 return Ok(());
             }
             let write = Write {
@@ -88,6 +88,12 @@ impl Noter<'_> {
             receipt: None,
         }
     }
+}
+
+/// Whether notes are certainly in the log already, by the last one there. Of several, the last may
+/// be there without the others: which runs an event begins can differ when it is matched again.
+fn are_noted(notes: &[Event], last: Option<&Event>) -> bool {
+    matches!(notes, [note] if Some(note) == last)
 }
 
 /// Why runs were not noted.
@@ -133,5 +139,25 @@ impl Matcher {
         let may_begin = |trigger: &Trigger| trigger.about.is_none_or(|account| noted[&account]);
         let triggers = triggers.into_iter().filter(may_begin);
         triggers.map(|trigger| trigger.commit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{AggregateType, OrgId};
+
+    use super::*;
+
+    fn note(run: &str) -> Event {
+        note_of_run(&StreamId::new(&OrgId::from("o"), AggregateType::Run, run))
+    }
+
+    #[test]
+    fn the_last_note_says_nothing_of_others_that_are_noted_with_it() {
+        let (one, other) = (note("1"), note("2"));
+        assert!(are_noted(&[one.clone()], Some(&one)));
+        assert!(!are_noted(&[one.clone()], Some(&other)));
+        assert!(!are_noted(&[one.clone()], None));
+        assert!(!are_noted(&[other, one.clone()], Some(&one)));
     }
 }
