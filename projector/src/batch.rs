@@ -240,7 +240,7 @@ impl<'a> Sorting<'a> {
         for item in member.wanted(items) {
             match item {
                 Item::Event(event) => {
-                    if matches!(event.event, Event::AccountForgotten(_)) {
+                    if ends_its_aggregate(&event.event) {
                         self.end(event, &mut events);
                     }
                     if !self.waits(event) {
@@ -257,7 +257,7 @@ impl<'a> Sorting<'a> {
         events
     }
 
-    /// Events before the end of an account have no effect any more and must not be kept, and the
+    /// Events before the end of an aggregate have no effect any more and must not be kept, and the
     /// end waits for none of them.
     fn end(&mut self, end: &Recorded, events: &mut Vec<&'a Recorded>) {
         let subject = self.log.subject_of(&end.stream);
@@ -349,6 +349,12 @@ impl<'a> Sorting<'a> {
             fate,
         });
     }
+}
+
+/// Whether an event makes everything before it in its aggregate meaningless. Some of that may be
+/// erased already, so that the rest cannot be applied.
+fn ends_its_aggregate(event: &Event) -> bool {
+    matches!(event, Event::AccountForgotten(_) | Event::RunForgotten(_))
 }
 
 fn report(projection: &'static str, aside: &[NewDeadLetter<'_>]) {

@@ -10,6 +10,8 @@ use crate::projection::bigint;
 
 /// The projections that hold data about persons.
 const PERSONAL: [&str; 5] = ["accounts", "circles", "positions", "sos_calls", "crossings"];
+/// The projection that holds what runs were given.
+const RUNS: &str = "runs";
 
 /// Counts the rows that contain data about a person.
 ///
@@ -109,16 +111,25 @@ pub async fn drop_what_is_kept_of(pool: &PgPool, account: AccountId) -> Result<(
     drop_idle_copies(pool, &PERSONAL).await
 }
 
-/// Does the same for every person that the given events report as forgotten.
+/// Does the same for every person, and every run, that the given events report as forgotten.
 ///
 /// Done before these events are written, so that a process killed in between does it again.
 pub(crate) async fn drop_what_is_kept(pool: &PgPool, items: &[Item]) -> Result<(), sqlx::Error> {
-    for item in items {
-        if let Item::Event(recorded) = item
-            && let Event::AccountForgotten(forgotten) = &recorded.event
-        {
-            drop_what_is_kept_of(pool, forgotten.account_id).await?;
+    let mut any_runs = false;
+    for recorded in items.iter().filter_map(Item::event) {
+        match &recorded.event {
+            Event::AccountForgotten(forgotten) => {
+                drop_what_is_kept_of(pool, forgotten.account_id).await?;
+            }
+            Event::RunForgotten(_) => {
+                drop_dead_letters(pool, &recorded.stream).await?;
+                any_runs = true;
+            }
+            _ => {}
         }
+    }
+    if any_runs {
+        drop_idle_copies(pool, &[RUNS]).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Runs that are forgotten with a person whose data they held.
 
-use projector::{BATCH, rebuild};
+use projector::{BATCH, dead_letters, rebuild};
 use schemas::run::Forgotten;
 use schemas::{AggregateType, Event, Log};
 use tokio_util::sync::CancellationToken;
@@ -81,6 +81,71 @@ async fn a_run_that_begins_and_is_forgotten_in_one_batch_leaves_nothing() {
     let projector = world.start();
     world.caught_up(Log::Events, end).await;
     assert_left(&world, &[]).await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_forgotten_run_waits_for_nothing_that_was_put_aside() {
+    let world = World::new().await;
+    let workflow = world.stream(AggregateType::Workflow, "w1");
+    world.append(workflow, 0, vec![saved(1)]).await;
+    let projector = world.start();
+    // Its trigger is erased by the time that it is read.
+    let late = world.stream(AggregateType::Run, "late");
+    let left = world
+        .append(late.clone(), 0, vec![started("late", "w1")])
+        .await;
+    // It has a row, and an event that cannot be applied.
+    let broken = world.stream(AggregateType::Run, "broken");
+    let twice = vec![triggered("broken", "w1", 1), triggered("broken", "w1", 1)];
+    let again = world.append(broken.clone(), 0, twice).await;
+    world.caught_up(Log::Events, again).await;
+    assert_eq!(dead_letters(&world.pool).await.unwrap().len(), 2);
+    let rows = "SELECT count(*) FROM runs";
+    assert_eq!(world.count(rows).await, 1);
+
+    world.append(late, left, vec![forgotten("late")]).await;
+    let end = world.append(broken, again, vec![forgotten("broken")]).await;
+    world.caught_up(Log::Events, end).await;
+    let letters = dead_letters(&world.pool).await.unwrap();
+    assert!(letters.is_empty(), "{letters:?}");
+    assert_left(&world, &[]).await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_applied_of_a_run_is_not_kept_if_it_is_forgotten_in_the_same_batch() {
+    let world = World::new().await;
+    let late = world.stream(AggregateType::Run, "late");
+    let events = vec![started("late", "w1"), forgotten("late")];
+    let end = world.append(late, 0, events).await;
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    let letters = dead_letters(&world.pool).await.unwrap();
+    assert!(letters.is_empty(), "{letters:?}");
+    assert_left(&world, &[]).await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_nobody_fills_is_dropped_when_a_run_is_forgotten() {
+    let world = World::new().await;
+    let projector = world.start();
+    let workflow = world.stream(AggregateType::Workflow, "w1");
+    let begun = world.append(workflow, 0, vec![saved(1)]).await;
+    world.caught_up(Log::Events, begun).await;
+    sqlx::query("CREATE SCHEMA rebuild_runs")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let run = world.stream(AggregateType::Run, "gone");
+    let end = world.append(run, 0, vec![forgotten("gone")]).await;
+    world.caught_up(Log::Events, end).await;
+    let copies = "SELECT count(*) FROM pg_namespace WHERE nspname = 'rebuild_runs'";
+    assert_eq!(world.count(copies).await, 0);
     projector.stop().await;
     world.end().await;
 }
