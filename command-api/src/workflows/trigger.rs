@@ -333,13 +333,17 @@ async fn earlier(
     let log = app.commands.log();
     let stream = StreamId::new(org, AggregateType::Run, run_id.as_str());
     let events = log.load(&stream).await.map_err(LogError::from)?;
-    let Some(first) = events.first() else {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else {
         return Ok(Earlier::None);
     };
+    // The receipt of a run that was forgotten is erased with it, or about to be: whatever the
+    // request is, the run began, and another must not.
+    let is_forgotten = matches!(last.event, Event::RunForgotten(_));
+    let first = if is_forgotten { last } else { first };
     if !app.commands.is_fresh(first.time) {
         return Ok(Earlier::Stale);
     }
-    if first.receipt.as_ref() != Some(receipt) {
+    if !is_forgotten && first.receipt.as_ref() != Some(receipt) {
         return Err(malformed(
             "this Idempotency-Key was already used with another request; use a new key",
         ));

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use event_log::{Commit, Expected, Write};
 use futures::future::join_all;
-use schemas::{AggregateType, Event};
+use schemas::{AggregateType, Context, Event, EventId, NewEvent, StreamId, run};
+use uuid::Uuid;
 
 use crate::support::TestApi;
 
@@ -178,6 +180,44 @@ async fn a_repeat_gets_the_first_answer() {
     assert_eq!(
         later.body, first.body,
         "the first answer stands, whatever came after"
+    );
+}
+
+#[tokio::test]
+async fn a_repeat_starts_no_other_run_when_the_first_is_forgotten() {
+    let api = api().await;
+    let headers = [("idempotency-key", "order-1")];
+    let first = api.send_with("POST", PATH, &headers, r#"{"a": 1}"#).await;
+    let run_id = first.text("runId");
+    let begun = api.events(AggregateType::Run, &run_id).await;
+    let forgotten = NewEvent {
+        id: EventId(Uuid::now_v7()),
+        time: api.commands.now(),
+        event: Event::RunForgotten(run::Forgotten {
+            run_id: run_id.as_str().into(),
+        }),
+        context: Context::default(),
+        receipt: None,
+    };
+    let stream = StreamId::new(&api.org, AggregateType::Run, &run_id);
+    let commit: Commit = Write {
+        stream: stream.clone(),
+        expected: Expected::At(begun[0].sequence),
+        events: vec![forgotten],
+    }
+    .into();
+    let log = api.commands.log();
+    let end = log.commit(commit).await.unwrap().sequence();
+    // Before its earlier events are erased, and after that.
+    for _ in 0..2 {
+        let again = api.send_with("POST", PATH, &headers, r#"{"a": 1}"#).await;
+        assert_eq!((again.status, &again.body), (202, &first.body));
+        log.erase_before(&stream, end).await.unwrap();
+    }
+    let left = api.events(AggregateType::Run, &run_id).await;
+    assert!(
+        matches!(left.as_slice(), [last] if matches!(last.event, Event::RunForgotten(_))),
+        "{left:?}"
     );
 }
 
