@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use event_log::{Batch, TailError};
-use schemas::{OrgId, Recorded, Visibility};
+use schemas::{Event, OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -165,6 +165,9 @@ impl Dispatcher {
                     Feed::Locations => self.cursor,
                 };
                 self.change_endpoint(change, since);
+            }
+            if matches!(recorded.event, Event::RunForgotten(_)) {
+                self.state.payload_cache.forget_through(recorded.sequence);
             }
             let public = recorded.event.visibility() == Visibility::Public;
             if public && self.sender.feed == Feed::Events {

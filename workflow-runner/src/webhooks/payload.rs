@@ -97,12 +97,17 @@ pub(super) struct PayloadCache {
     payloads: HashMap<u64, Arc<Payload>>,
     order: VecDeque<u64>,
     bytes: usize,
+    /// Events up to this sequence are not cached: some of them may have been erased.
+    forgotten_through: u64,
 }
 
 impl PayloadCache {
     /// Adds a payload, and evicts the oldest beyond the limit.
     pub(super) fn put(&mut self, payload: Arc<Payload>) {
         let (sequence, bytes) = (payload.sequence, payload.bytes());
+        if sequence <= self.forgotten_through {
+            return;
+        }
         if self.payloads.insert(sequence, payload).is_some() {
             return;
         }
@@ -116,6 +121,16 @@ impl PayloadCache {
                 self.bytes -= oldest.bytes();
             }
         }
+    }
+
+    /// Drops the payloads of all events up to a sequence, and takes none of them again: those that
+    /// are still in the log are read from there.
+    pub(super) fn forget_through(&mut self, sequence: u64) {
+        self.forgotten_through = self.forgotten_through.max(sequence);
+        let through = self.forgotten_through;
+        self.order.retain(|cached| *cached > through);
+        let forgotten = self.payloads.extract_if(|cached, _| *cached <= through);
+        self.bytes -= forgotten.map(|(_, payload)| payload.bytes()).sum::<usize>();
     }
 
     /// The event's payload, if it is still cached.
@@ -154,5 +169,19 @@ mod tests {
         payload_cache.put(payload(11, 2 * CACHE_BYTES));
         assert!(payload_cache.payloads.is_empty() && payload_cache.order.is_empty());
         assert_eq!(payload_cache.bytes, 0);
+    }
+    #[test]
+    fn what_may_be_erased_is_cached_no_more() {
+        let mut payload_cache = PayloadCache::default();
+        (1..=4).for_each(|sequence| payload_cache.put(payload(sequence, 100)));
+        payload_cache.forget_through(3);
+        // Read from the log before it was erased, and reported only now.
+        payload_cache.put(payload(2, 100));
+        let held = (1..=4).filter(|sequence| payload_cache.get(*sequence).is_some());
+        assert_eq!(held.collect::<Vec<_>>(), [4]);
+        assert_eq!(payload_cache.bytes, payload(4, 100).bytes());
+        payload_cache.put(payload(5, 100));
+        payload_cache.forget_through(1);
+        assert!(payload_cache.get(4).is_some() && payload_cache.get(5).is_some());
     }
 }
