@@ -6,6 +6,8 @@ use command_api::{Commands, Origin, accounts, organizations, records};
 use domain::Precondition;
 use domain::account::Email;
 use domain::record::Kind;
+use event_log::Position;
+use projector::ListError;
 use schemas::{OrgId, RecordId, StreamId};
 use serde_json::{Value, json};
 use service::database;
@@ -67,7 +69,25 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
     let forgotten = accounts::forget(commands, &origin, id).await?;
     projector::drop_what_is_kept_of(pool, id).await?;
     until_gone(async || projector::rows_about(pool, id).await).await?;
+    // The rows of runs go by events of their own, after that of the person.
+    until_gone(async || runs_behind(commands, pool, forgotten.position).await).await?;
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
+}
+
+/// Counts the projections of runs that have not read the log up to a position: one or none.
+async fn runs_behind(
+    commands: &Commands,
+    pool: &PgPool,
+    position: Position,
+) -> Result<i64, ListError> {
+    let log = commands.log();
+    let is_behind = |at: &str| {
+        let at = log.parse_position(at);
+        at.is_ok_and(|at| at.sequence() < position.sequence())
+    };
+    let projections = projector::list(log, pool).await?;
+    let mut runs = projections.iter().filter(|one| one.name == "runs");
+    Ok(i64::from(runs.any(|one| is_behind(&one.position))))
 }
 
 /// Forgets a person who was invited to an organization's people and never had an account.
@@ -108,14 +128,15 @@ async fn record(
     Ok(json!({ "forgotten": id, "events": events, "rows": rows }))
 }
 
-async fn until_gone(
-    mut left: impl AsyncFnMut() -> Result<i64, sqlx::Error>,
-) -> Result<(), Failure> {
+async fn until_gone<E>(mut left: impl AsyncFnMut() -> Result<i64, E>) -> Result<(), Failure>
+where
+    Failure: From<E>,
+{
     let gone = async {
         while left().await? > 0 {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        Ok::<_, sqlx::Error>(())
+        Ok::<_, E>(())
     };
     let waited = tokio::time::timeout(TIMEOUT, gone).await;
     waited.map_err(|_| "the read models did not catch up in time: is the projector running?")??;

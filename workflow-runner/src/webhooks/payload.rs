@@ -170,6 +170,7 @@ mod tests {
         assert!(payload_cache.payloads.is_empty() && payload_cache.order.is_empty());
         assert_eq!(payload_cache.bytes, 0);
     }
+
     #[test]
     fn what_may_be_erased_is_cached_no_more() {
         let mut payload_cache = PayloadCache::default();
