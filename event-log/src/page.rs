@@ -1,5 +1,6 @@
-//! Reading one organization's part of the log, or one kind of aggregate, page by page. It needs no
-//! consumer, so a reader may take its time between pages and costs the server nothing meanwhile.
+//! Reading one organization's part of the log, one kind of aggregate or one aggregate, page by page.
+//! It needs no consumer, so a reader may take its time between pages and costs the server nothing
+//! meanwhile.
 
 use std::sync::Arc;
 
@@ -7,12 +8,12 @@ use async_nats::Client;
 use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::read::{Most, Start, StreamReader, decode};
-use crate::{EventLog, Item, ReadError};
+use crate::{EventLog, Item, Position, ReadError};
 
 /// About how many bytes of events one page holds; always at least one event.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// Some events of one organization, or of one kind, in order.
+/// Some events of one organization, of one kind or of one aggregate, in order.
 #[derive(Debug)]
 pub struct Page {
     /// The events; empty if the log had no more.
@@ -67,6 +68,43 @@ impl EventLog {
     ) -> Result<Page, ReadError> {
         let reader = self.patient_reader(self.readers(), kind.log());
         page_on(&reader, &self.subjects().of_kind(kind), after, limit).await
+    }
+
+    /// The events of one aggregate after the sequence `after`, at most `limit` (up to 1,000). For
+    /// an outside reader.
+    ///
+    /// # Errors
+    /// If the log is unavailable, or silent for half a minute.
+    pub async fn page_of(
+        &self,
+        stream: &StreamId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        let reader = self.patient_reader(self.readers(), stream.aggregate.log());
+        page_on(&reader, &self.subjects().of(stream), after, limit).await
+    }
+
+    /// As [`EventLog::last_of_each`]. For an outside reader.
+    ///
+    /// # Errors
+    /// If the log is unavailable, or silent for half a minute.
+    pub async fn last_of_each_for_reader(
+        &self,
+        streams: &[StreamId],
+    ) -> Result<Vec<Option<Recorded>>, ReadError> {
+        let reader_of = |log| self.patient_reader(self.readers(), log);
+        self.last_of_each_by(reader_of, streams).await
+    }
+
+    /// As [`EventLog::end`], over the connection that pages for outside readers come by: they hold
+    /// everything up to there even if another connection leads to a server with more.
+    ///
+    /// # Errors
+    /// If the log is unavailable, or silent for half a minute.
+    pub async fn end_for_reader(&self, log: Log) -> Result<Position, ReadError> {
+        let state = self.patient_reader(self.readers(), log).state().await?;
+        Ok(self.position(log, state.last_sequence))
     }
 
     /// Reads pages for this program itself.

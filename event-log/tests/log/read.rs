@@ -132,6 +132,32 @@ async fn the_last_of_each_is_found_however_large_they_are() {
 }
 
 #[tokio::test]
+async fn a_reader_gets_the_last_of_each_and_what_follows_in_one() {
+    let log = TestLog::new().await;
+    let (long, short) = (fresh_run(), fresh_run());
+    let commit: Commit = write(&long, Expected::Empty, 5).into();
+    let all = ids(&commit);
+    log.commit(commit).await.unwrap();
+    log.commit(write(&short, Expected::Empty, 1).into())
+        .await
+        .unwrap();
+    assert_eq!(log.end_for_reader(Log::Events).await.unwrap().sequence(), 6);
+    let wanted = [short, fresh_run(), long.clone()];
+    let lasts = log.last_of_each_for_reader(&wanted).await.unwrap();
+    let lasts = lasts.iter().map(|last| last.as_ref().map(|l| l.sequence));
+    assert_eq!(lasts.collect::<Vec<_>>(), [Some(6), None, Some(5)]);
+
+    let page = async |after, limit| {
+        let page = log.page_of(&long, after, limit).await.unwrap();
+        let found: Vec<_> = page.events().map(|event| event.id).collect();
+        (found, page.through, page.complete)
+    };
+    assert_eq!(page(0, 100).await, (all.clone(), 5, true));
+    assert_eq!(page(1, 2).await, (all[1..3].to_vec(), 3, false));
+    assert_eq!(page(5, 100).await, (Vec::new(), 5, true));
+}
+
+#[tokio::test]
 async fn what_is_no_event_is_named() {
     let log = TestLog::new().await;
     let stream = fresh_run();
