@@ -6,6 +6,7 @@
 //! requested, and no longer than its key is valid.
 
 mod followed;
+mod kept;
 mod line;
 mod places;
 mod query;
@@ -33,6 +34,7 @@ use service::outflow::{AtKeyEnd, outflow};
 use service::{Clock, HttpError};
 use tokio::time::{Instant, sleep};
 
+use self::kept::KeptSharings;
 pub(crate) use self::places::Feeds;
 use self::places::ReaderPlace;
 pub use self::query::{FeedQuery, Form};
@@ -107,7 +109,16 @@ async fn open(state: &State, log: Log, org: &OrgId, query: FeedQuery) -> Result<
     let _turn = state.feeds.begin(org).await;
     let begun = Instant::now();
     loop {
-        match Reader::open(&state.log, &state.clock, log, Some(org), query.clone()).await {
+        let sharings = state.feeds.sharings();
+        let opened = Reader::open(
+            &state.log,
+            &state.clock,
+            sharings,
+            log,
+            Some(org),
+            query.clone(),
+        );
+        match opened.await {
             Ok(reader) => {
                 let reader = reader.in_turns(state.feeds.turns());
                 return reader.map_err(HttpError::from);
@@ -144,5 +155,7 @@ pub async fn lines(
     if let Some(org) = org {
         log.until_read(org).await;
     }
-    Ok(Reader::open(log, clock, feed, org, query).await?.lines())
+    let sharings = KeptSharings::default();
+    let reader = Reader::open(log, clock, &sharings, feed, org, query).await?;
+    Ok(reader.lines())
 }

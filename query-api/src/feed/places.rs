@@ -14,6 +14,7 @@ use schemas::{KeyId, OrgId};
 use service::outflow::StreamLimits;
 use service::{HttpError, Share, Shares};
 
+use super::kept::KeptSharings;
 use super::settings::FeedSettings;
 
 /// Readers that begin concurrently. Beginning makes the log's server count what there is to read.
@@ -34,6 +35,7 @@ pub(crate) struct Feeds {
     readers: Shares<OrgId>,
     beginning: Shares<OrgId>,
     turns: Turns,
+    sharings: KeptSharings,
     of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
 }
 
@@ -69,6 +71,7 @@ impl Feeds {
             readers: Shares::new(settings.readers),
             beginning: Shares::new(BEGIN_AT_ONCE),
             turns: Turns::new((background::processors() - 1).max(1)),
+            sharings: KeptSharings::default(),
             of_key: Arc::default(),
             settings,
         }
@@ -109,6 +112,11 @@ impl Feeds {
     /// Returns what readers share while they read.
     pub(super) fn turns(&self) -> Turns {
         self.turns.clone()
+    }
+
+    /// Returns what is known about who may be seen.
+    pub(super) fn sharings(&self) -> &KeptSharings {
+        &self.sharings
     }
 
     /// Returns how long feeds wait for their readers.

@@ -12,6 +12,7 @@ use service::{Clock, Share};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::followed::{Followed, Taken};
+use super::kept::KeptSharings;
 use super::line::line;
 use super::places::{Crowded, TURN, Turns};
 use super::query::{FeedQuery, Form};
@@ -76,6 +77,8 @@ pub(super) struct Reader {
     turns: Option<Turns>,
     /// The place that is held while everybody's positions are read.
     scan: Option<Share<OrgId>>,
+    /// What other readers know about who may be seen.
+    sharings: KeptSharings,
     /// The persons that may be seen, once events concern any.
     sharing: Option<Sharing>,
     /// Whether somebody may have joined since they were looked up.
@@ -100,6 +103,7 @@ impl Reader {
     pub(super) async fn open(
         log: &EventLog,
         clock: &Arc<dyn Clock>,
+        sharings: &KeptSharings,
         feed: Log,
         org: Option<&OrgId>,
         query: FeedQuery,
@@ -118,7 +122,7 @@ impl Reader {
                 (Followed::all(events), None)
             }
             Some(org) if feed == Log::Locations => {
-                let sharing = Sharing::load(log, org).await?;
+                let sharing = sharings.current(log, org).await?;
                 let positions = Followed::positions(log, &sharing, after, end.is_none());
                 (positions.await?, Some(sharing))
             }
@@ -131,6 +135,7 @@ impl Reader {
             org: org.cloned(),
             turns: None,
             scan: None,
+            sharings: sharings.clone(),
             sharing,
             may_have_joined: false,
             taken: Vec::new(),
@@ -273,10 +278,9 @@ impl Reader {
 
     /// Updates who may be seen.
     async fn look(&mut self) -> Result<(), ReadError> {
-        match (&mut self.sharing, &self.org) {
-            (Some(sharing), _) => sharing.catch_up(&self.log).await?,
-            (None, Some(org)) => self.sharing = Some(Sharing::load(&self.log, org).await?),
-            (None, None) => {}
+        if let Some(org) = &self.org {
+            let current = self.sharings.current(&self.log, org).await?;
+            self.sharing = Some(current);
         }
         Ok(())
     }

@@ -1,57 +1,80 @@
 //! Which persons' events an organization sees: those of members of its circles.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use domain::circles::{Circles, Viewer};
-use event_log::{EventLog, Page, ReadError};
+use event_log::{EventLog, Item, Page, ReadError};
 use futures::future::try_join_all;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 
-/// Events of circles per page.
+/// Events of circles, or of accounts, per page.
 const PAGE: usize = 1_000;
+/// Members whose last events are read with one request.
+const LASTS: usize = 999;
 /// Accounts read concurrently.
 const SIDE_BY_SIDE: usize = 32;
 /// What a read and each event that it returns count as, in bytes: about what they take on their
 /// way.
 const READ_BYTES: usize = 1_024;
 const EVENT_BYTES: usize = 1_024;
+/// What is held for an organization, and at most for an event of a circle or of a member.
+const BASE_HELD_BYTES: usize = 1_024;
+const EVENT_HELD_BYTES: usize = 512;
 
-/// The organization's circles and the visibility of their members.
+/// The organization's circles and the visibility of their members. A clone stays as it is while
+/// the original is updated.
+#[derive(Clone, Debug)]
 pub(super) struct Sharing {
     viewer: Viewer,
     org: OrgId,
-    circles: Circles,
-    /// All current and former members, each with the last applied sequence of their account.
-    members: BTreeMap<AccountId, u64>,
+    known: Arc<Known>,
     /// The last applied sequence of circles, and of accounts.
     circles_through: u64,
     accounts_through: u64,
-    /// The last known end of the log.
+    /// Everything up to this sequence is applied.
     end: u64,
+    /// How many events were applied.
+    applied: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    circles: Circles,
+    /// All current and former members, each with the last applied sequence of their account.
+    members: BTreeMap<AccountId, u64>,
+}
+
+/// What is left to read of an account, judging by its last event.
+enum Left<'e> {
+    Nothing,
+    /// The last event says all.
+    Last(&'e Recorded),
+    /// All events after this sequence.
+    After(u64),
 }
 
 impl Sharing {
-    pub(super) async fn load(log: &EventLog, org: &OrgId) -> Result<Self, ReadError> {
-        let mut sharing = Self {
+    /// Nothing is known yet.
+    pub(super) fn new(org: &OrgId) -> Self {
+        Self {
             viewer: Viewer::Organization(org.clone()),
             org: org.clone(),
-            circles: Circles::default(),
-            members: BTreeMap::new(),
+            known: Arc::default(),
             circles_through: 0,
             accounts_through: 0,
-            end: log.end(Log::Events).await?.sequence(),
-        };
-        sharing.accounts_through = sharing.end;
-        sharing.take_in_circles(log).await?;
-        Ok(sharing)
+            end: 0,
+            applied: 0,
+        }
     }
 
-    /// Applies all events stored by now. Members who have left or hide are no longer seen.
-    pub(super) async fn catch_up(&mut self, log: &EventLog) -> Result<(), ReadError> {
-        let end = log.end(Log::Events).await?.sequence();
-        if end != self.end {
-            self.take_in_accounts(log).await?;
+    /// Applies all events up to `end`, a recent end of the log ([`EventLog::end_for_reader`]).
+    /// Members who have left or hide are no longer seen. Progress is kept if the wait for it is
+    /// cancelled.
+    pub(super) async fn catch_up(&mut self, log: &EventLog, end: u64) -> Result<(), ReadError> {
+        if end > self.end {
+            self.take_in_accounts(log, end).await?;
             self.take_in_circles(log).await?;
             self.end = end;
         }
@@ -60,7 +83,8 @@ impl Sharing {
 
     /// Whether the organization sees this event now, by the same rules as for sockets and webhooks.
     pub(super) fn sees(&self, recorded: &Recorded, now: DateTime<Utc>) -> bool {
-        self.circles.shows(&self.viewer, &recorded.event, now)
+        let circles = &self.known.circles;
+        circles.shows(&self.viewer, &recorded.event, now)
     }
 
     /// The organization.
@@ -70,17 +94,22 @@ impl Sharing {
 
     /// All current and former members.
     pub(super) fn members(&self) -> impl ExactSizeIterator<Item = AccountId> {
-        self.members.keys().copied()
+        self.known.members.keys().copied()
     }
 
     /// Whether a person is or was a member.
     pub(super) fn knows(&self, member: AccountId) -> bool {
-        self.members.contains_key(&member)
+        self.known.members.contains_key(&member)
     }
 
     /// The sequence up to which all events of circles are applied.
     pub(super) fn circles_through(&self) -> u64 {
         self.circles_through
+    }
+
+    /// The approximate size of what is held.
+    pub(super) fn bytes(&self) -> usize {
+        BASE_HELD_BYTES + self.applied * EVENT_HELD_BYTES
     }
 
     async fn take_in_circles(&mut self, log: &EventLog) -> Result<(), ReadError> {
@@ -91,7 +120,7 @@ impl Sharing {
             let newcomers = self.newcomers(&page);
             self.take_in_members(log, &newcomers).await?;
             for recorded in page.events() {
-                self.circles.apply(recorded);
+                self.apply(recorded);
             }
             self.circles_through = page.through;
             if page.complete {
@@ -110,32 +139,10 @@ impl Sharing {
         new.into_iter().collect()
     }
 
-    /// Applies what new members have said about being seen so far. A member is known only with all
-    /// of it, even if the wait for it is cancelled.
-    async fn take_in_members(
-        &mut self,
-        log: &EventLog,
-        joined: &[AccountId],
-    ) -> Result<(), ReadError> {
-        for some in joined.chunks(SIDE_BY_SIDE) {
-            let loads: Vec<_> = some
-                .iter()
-                .map(|member| load(log.clone(), *member))
-                .collect();
-            let loaded = try_join_all(loads).await?;
-            let events: usize = loaded.iter().map(Vec::len).sum();
-            self.charge(log, loaded.len(), events);
-            self.members.extend(some.iter().map(|member| (*member, 0)));
-            for recorded in loaded.iter().flatten() {
-                self.take_in_account(recorded);
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies what members have said since.
-    async fn take_in_accounts(&mut self, log: &EventLog) -> Result<(), ReadError> {
-        loop {
+    /// Applies what members have said since. Everybody's accounts are read for it, as long as that
+    /// takes no more requests than to look at each member's.
+    async fn take_in_accounts(&mut self, log: &EventLog, end: u64) -> Result<(), ReadError> {
+        for _ in 0..most_pages(self.known.members.len()) {
             let (kind, after) = (AggregateType::Account, self.accounts_through);
             let page = log.page_of_kind(kind, after, PAGE).await?;
             self.charge(log, 1, page.items.len());
@@ -147,17 +154,108 @@ impl Sharing {
                 return Ok(());
             }
         }
+        let members: Vec<_> = self.members().collect();
+        self.take_in_members(log, &members).await?;
+        self.accounts_through = self.accounts_through.max(end);
+        Ok(())
     }
 
     /// Applies an event of a member's account, once.
     fn take_in_account(&mut self, recorded: &Recorded) {
-        let member = recorded.stream.id.parse().map(AccountId);
-        let Ok(Some(through)) = member.map(|member| self.members.get_mut(&member)) else {
+        let Ok(member) = recorded.stream.id.parse().map(AccountId) else {
             return;
         };
-        if recorded.sequence > *through {
-            *through = recorded.sequence;
-            self.circles.apply(recorded);
+        let through = self.known.members.get(&member);
+        if through.is_some_and(|through| recorded.sequence > *through) {
+            self.apply(recorded);
+            self.know(member, recorded.sequence);
+        }
+    }
+
+    /// Applies what members have said about being seen since they were last looked at; of new ones,
+    /// all that they have said. A member is known only with all of it, even if the wait for it is
+    /// cancelled.
+    async fn take_in_members(
+        &mut self,
+        log: &EventLog,
+        members: &[AccountId],
+    ) -> Result<(), ReadError> {
+        for some in members.chunks(LASTS) {
+            let behind = self.take_in_lasts(log, some).await?;
+            for some in behind.chunks(SIDE_BY_SIDE) {
+                self.take_in_pages(log, some.to_vec()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the last events of those members' accounts of which nothing else is left to read,
+    /// and returns the others, each with the sequence to read after.
+    async fn take_in_lasts(
+        &mut self,
+        log: &EventLog,
+        members: &[AccountId],
+    ) -> Result<Vec<(AccountId, u64)>, ReadError> {
+        let accounts = members.iter().copied().map(StreamId::of_account);
+        let accounts: Vec<_> = accounts.collect();
+        let lasts = log.last_of_each_for_reader(&accounts).await?;
+        self.charge(log, 1, lasts.len());
+        let mut behind = Vec::new();
+        for (member, last) in members.iter().zip(&lasts) {
+            let through = self.known.members.get(member).copied().unwrap_or(0);
+            match left_after(through, last.as_ref()) {
+                Left::Nothing => self.know(*member, through),
+                Left::Last(last) => {
+                    self.apply(last);
+                    self.know(*member, last.sequence);
+                }
+                Left::After(through) => behind.push((*member, through)),
+            }
+        }
+        Ok(behind)
+    }
+
+    /// Applies what follows in some members' accounts, side by side. However much it is, no more
+    /// than a page of each is held.
+    async fn take_in_pages(
+        &mut self,
+        log: &EventLog,
+        mut behind: Vec<(AccountId, u64)>,
+    ) -> Result<(), ReadError> {
+        while !behind.is_empty() {
+            let reads: Vec<_> = behind
+                .iter()
+                .map(|(member, after)| page_of(log.clone(), *member, *after))
+                .collect();
+            let pages = try_join_all(reads).await?;
+            let mut further = Vec::new();
+            for ((member, _), page) in behind.into_iter().zip(pages) {
+                self.charge(log, 1, page.items.len());
+                for recorded in page.events() {
+                    self.apply(recorded);
+                }
+                if page.complete {
+                    self.know(member, page.through);
+                } else {
+                    further.push((member, page.through));
+                }
+            }
+            behind = further;
+        }
+        Ok(())
+    }
+
+    /// Applies an event. Applying it twice has no further effect.
+    fn apply(&mut self, recorded: &Recorded) {
+        Arc::make_mut(&mut self.known).circles.apply(recorded);
+        self.applied += 1;
+    }
+
+    /// Records that all of a member's account is applied up to a sequence.
+    fn know(&mut self, member: AccountId, through: u64) {
+        if self.known.members.get(&member) != Some(&through) {
+            let known = Arc::make_mut(&mut self.known);
+            known.members.insert(member, through);
         }
     }
 
@@ -167,18 +265,100 @@ impl Sharing {
     }
 }
 
+/// How many pages of everybody's accounts are read before the members' own are looked at instead.
+/// Without members, none: no account matters then, and that of who joins later is read whole.
+fn most_pages(members: usize) -> usize {
+    members.div_ceil(LASTS)
+}
+
+/// What is left to read of an account that was read up to a sequence, or never (0).
+fn left_after(through: u64, last: Option<&Recorded>) -> Left<'_> {
+    let Some(last) = last.filter(|last| last.sequence > through) else {
+        return Left::Nothing;
+    };
+    match &last.event {
+        // Nothing that came before matters any more.
+        Event::AccountForgotten(_) => Left::Last(last),
+        // Nothing came before.
+        Event::AccountRegistered(_) if through == 0 => Left::Last(last),
+        _ => Left::After(through),
+    }
+}
+
+/// Reads a page of an account. An event that cannot be read may be one that hides its person.
+async fn page_of(log: EventLog, account: AccountId, after: u64) -> Result<Page, ReadError> {
+    let stream = StreamId::of_account(account);
+    let page = log.page_of(&stream, after, PAGE).await?;
+    for item in &page.items {
+        if let Item::Undecodable {
+            sequence, reason, ..
+        } = item
+        {
+            return Err(ReadError::Undecodable {
+                sequence: *sequence,
+                reason: reason.clone(),
+            });
+        }
+    }
+    Ok(page)
+}
+
 /// What reads cost that returned so many events, in bytes.
 fn cost(reads: usize, events: usize) -> usize {
     reads * READ_BYTES + events * EVENT_BYTES
 }
 
-async fn load(log: EventLog, account: AccountId) -> Result<Vec<Recorded>, ReadError> {
-    log.load(&StreamId::of_account(account)).await
-}
-
 #[cfg(test)]
 mod tests {
+    use schemas::account::{Forgotten, Registered, SharingPaused, SharingResumed};
+    use schemas::circle::MemberJoined;
+    use schemas::{CircleId, Context, EventId, Sealed};
+    use uuid::Uuid;
+
     use super::*;
+
+    const ADA: AccountId = AccountId(7);
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn said(sequence: u64, event: Event) -> Recorded {
+        Recorded {
+            sequence,
+            stream: StreamId::of_account(ADA),
+            id: EventId(Uuid::new_v4()),
+            time: now(),
+            event,
+            context: Context::default(),
+            receipt: None,
+        }
+    }
+
+    fn registered() -> Event {
+        let sealed = || Sealed::from_ciphertext(String::new());
+        Event::AccountRegistered(Registered {
+            account_id: ADA,
+            name: sealed(),
+            email: sealed(),
+            password_hash: sealed(),
+        })
+    }
+
+    fn paused() -> Event {
+        Event::AccountSharingPaused(SharingPaused {
+            account_id: ADA,
+            until: now() + chrono::TimeDelta::hours(1),
+        })
+    }
+
+    fn resumed() -> Event {
+        Event::AccountSharingResumed(SharingResumed { account_id: ADA })
+    }
+
+    fn forgotten() -> Event {
+        Event::AccountForgotten(Forgotten { account_id: ADA })
+    }
 
     #[test]
     fn every_member_whose_account_is_read_is_paid_for() {
@@ -188,5 +368,72 @@ mod tests {
         assert!(one > 0);
         assert_eq!(cost(10_000, 10_000), 10_000 * one);
         assert!(cost(1, 1_000) > 500 * one);
+    }
+
+    #[test]
+    fn an_account_is_read_only_if_its_last_event_does_not_say_all() {
+        assert!(matches!(left_after(0, None), Left::Nothing));
+        let first = said(3, registered());
+        assert!(matches!(left_after(0, Some(&first)), Left::Last(_)));
+        assert!(matches!(left_after(3, Some(&first)), Left::Nothing));
+        let resumed = said(9, resumed());
+        assert!(matches!(left_after(0, Some(&resumed)), Left::After(0)));
+        assert!(matches!(left_after(3, Some(&resumed)), Left::After(3)));
+        assert!(matches!(left_after(9, Some(&resumed)), Left::Nothing));
+        let forgotten = said(9, forgotten());
+        assert!(matches!(left_after(3, Some(&forgotten)), Left::Last(_)));
+        assert!(matches!(left_after(0, Some(&forgotten)), Left::Last(_)));
+    }
+
+    #[test]
+    fn reading_everybodys_accounts_costs_no_more_than_reading_the_members() {
+        assert_eq!(most_pages(0), 0);
+        assert_eq!(most_pages(1), 1);
+        assert_eq!(most_pages(LASTS), 1);
+        assert_eq!(most_pages(10 * LASTS), 10);
+    }
+
+    #[test]
+    fn what_somebody_holds_does_not_change_when_the_original_does() {
+        let mut sharing = Sharing::new(&OrgId::from("acme"));
+        sharing.know(ADA, 3);
+        let held = sharing.clone();
+        sharing.take_in_account(&said(5, paused()));
+        assert!(sharing.known.circles.hides(ADA, now()));
+        assert!(!held.known.circles.hides(ADA, now()));
+        assert_eq!((held.members().len(), held.known.members[&ADA]), (1, 3));
+        assert_eq!(sharing.known.members[&ADA], 5);
+        assert!(sharing.bytes() > held.bytes());
+    }
+
+    #[test]
+    fn an_event_of_a_member_counts_once_and_those_of_others_not_at_all() {
+        let mut sharing = Sharing::new(&OrgId::from("acme"));
+        sharing.take_in_account(&said(5, paused()));
+        assert_eq!((sharing.applied, sharing.members().len()), (0, 0));
+        sharing.know(ADA, 5);
+        sharing.take_in_account(&said(5, paused()));
+        assert_eq!(sharing.applied, 0);
+        sharing.take_in_account(&said(6, paused()));
+        sharing.take_in_account(&said(6, paused()));
+        assert_eq!(sharing.applied, 1);
+    }
+
+    #[test]
+    fn a_newcomer_is_somebody_who_is_not_known() {
+        let joined = |sequence, user_id| {
+            let circle_id = CircleId::from("drivers");
+            let joined = Event::CircleMemberJoined(MemberJoined { circle_id, user_id });
+            Item::Event(Arc::new(said(sequence, joined)))
+        };
+        let mut sharing = Sharing::new(&OrgId::from("acme"));
+        sharing.know(ADA, 3);
+        let (bob, eve) = (AccountId(8), AccountId(9));
+        let page = Page {
+            items: vec![joined(4, eve), joined(5, ADA), joined(6, bob), joined(7, eve)],
+            through: 7,
+            complete: true,
+        };
+        assert_eq!(sharing.newcomers(&page), [bob, eve]);
     }
 }

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use axum::body::BodyDataStream;
-use chrono::Utc;
-use event_log::{Binding, Expected};
+use chrono::{TimeDelta, Utc};
+use event_log::{Binding, Commit, Expected, Write};
 use futures::StreamExt as _;
-use schemas::{AccountId, AggregateType, CircleId, Event, StreamId, circle, location, record};
+use futures::future::join_all;
+use schemas::{
+    AccountId, AggregateType, CircleId, Context, Event, EventId, NewEvent, StreamId, account,
+    circle, location, record,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -68,13 +72,25 @@ impl<'a> Circle<'a> {
     }
 
     async fn join(&mut self, person: AccountId) {
-        let joined = Event::CircleMemberJoined(circle::MemberJoined {
+        let joined = circle::MemberJoined {
             circle_id: self.id.clone(),
             user_id: person,
-        });
+        };
+        self.append(Event::CircleMemberJoined(joined)).await;
+    }
+
+    async fn leave(&mut self, person: AccountId) {
+        let left = circle::MemberLeft {
+            circle_id: self.id.clone(),
+            user_id: person,
+        };
+        self.append(Event::CircleMemberLeft(left)).await;
+    }
+
+    async fn append(&mut self, event: Event) {
         let stream = StreamId::new(&self.api.org, AggregateType::Circle, self.id.as_str());
         let after = Expected::At(self.last);
-        let position = self.api.append_after(stream, after, joined).await;
+        let position = self.api.append_after(stream, after, event).await;
         self.last = position.sequence();
     }
 }
@@ -146,6 +162,142 @@ async fn a_feed_of_positions_follows_members_and_who_joins() {
     let place = |person: AccountId| lines.find(&format!("\"user_id\":{person}")).unwrap();
     assert!(place(ada) < place(bob), "{lines}");
     drop(feed);
+    api.close().await;
+}
+
+/// A person's account, whose events follow each other.
+struct Account<'a> {
+    api: &'a TestApi,
+    id: AccountId,
+    last: Option<u64>,
+}
+
+impl<'a> Account<'a> {
+    /// An account of which nothing was ever said.
+    fn new(api: &'a TestApi) -> Self {
+        let (id, last) = (somebody(), None);
+        Self { api, id, last }
+    }
+
+    async fn hide(&mut self) {
+        let paused = account::SharingPaused {
+            account_id: self.id,
+            until: Utc::now() + TimeDelta::hours(1),
+        };
+        self.append(Event::AccountSharingPaused(paused)).await;
+    }
+
+    async fn show(&mut self) {
+        let account_id = self.id;
+        let resumed = account::SharingResumed { account_id };
+        self.append(Event::AccountSharingResumed(resumed)).await;
+    }
+
+    async fn append(&mut self, event: Event) {
+        let (stream, after) = (StreamId::of_account(self.id), Expected::after(self.last));
+        let position = self.api.append_after(stream, after, event).await;
+        self.last = Some(position.sequence());
+    }
+
+    /// Whether the organization sees where this person was.
+    async fn is_seen(&self) -> bool {
+        let answer = self.api.get(POSITIONS).await;
+        assert_eq!(answer.status, 200);
+        let told = format!("\"user_id\":{}", self.id);
+        answer.text().contains(&told)
+    }
+}
+
+/// Others say more about themselves than is read of all accounts for a few members.
+async fn others_say_much(api: &TestApi) {
+    let commits = (0..2_100).map(|_| {
+        let account_id = somebody();
+        let resumed = account::SharingResumed { account_id };
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: Utc::now(),
+            event: Event::AccountSharingResumed(resumed),
+            context: Context::default(),
+            receipt: None,
+        };
+        Commit::from(Write {
+            stream: StreamId::of_account(account_id),
+            expected: Expected::Empty,
+            events: vec![event],
+        })
+    });
+    for outcome in api.log.commit_each(commits.collect()).await {
+        outcome.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_hides_or_leaves_is_not_seen_by_what_was_known_before() {
+    let api = TestApi::open().await;
+    let (mut circle, mut ada) = (Circle::create(&api).await, Account::new(&api));
+    assert!(!ada.is_seen().await);
+    circle.join(ada.id).await;
+    is_somewhere(&api, ada.id).await;
+    assert!(ada.is_seen().await);
+    for much_is_said in [false, true] {
+        if much_is_said {
+            others_say_much(&api).await;
+        }
+        ada.hide().await;
+        assert!(!ada.is_seen().await, "{much_is_said}");
+        ada.show().await;
+        assert!(ada.is_seen().await, "{much_is_said}");
+    }
+    circle.leave(ada.id).await;
+    assert!(!ada.is_seen().await);
+    circle.join(ada.id).await;
+    assert!(ada.is_seen().await);
+    let account_id = ada.id;
+    let forgotten = account::Forgotten { account_id };
+    ada.append(Event::AccountForgotten(forgotten)).await;
+    assert!(!ada.is_seen().await);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn what_members_said_before_they_joined_counts() {
+    let api = TestApi::open().await;
+    let mut circle = Circle::create(&api).await;
+    let (mut hidden, mut shown) = (Account::new(&api), Account::new(&api));
+    let mut gone = Account::new(&api);
+    let account_id = gone.id;
+    gone.hide().await;
+    let forgotten = account::Forgotten { account_id };
+    gone.append(Event::AccountForgotten(forgotten)).await;
+    shown.hide().await;
+    shown.show().await;
+    hidden.hide().await;
+    for person in [&hidden, &shown, &gone] {
+        circle.join(person.id).await;
+        is_somewhere(&api, person.id).await;
+    }
+    assert!(!hidden.is_seen().await);
+    assert!(shown.is_seen().await);
+    assert!(!gone.is_seen().await);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn readers_that_begin_at_once_see_the_same_members() {
+    const MEMBERS: usize = 40;
+    let api = TestApi::open().await;
+    let mut circle = Circle::create(&api).await;
+    for _ in 0..MEMBERS {
+        let mut member = Account::new(&api);
+        member.show().await;
+        circle.join(member.id).await;
+        is_somewhere(&api, member.id).await;
+    }
+    let answers = join_all((0..8).map(|_| api.get(POSITIONS))).await;
+    for answer in answers {
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.text().lines().count(), MEMBERS);
+    }
     api.close().await;
 }
 
