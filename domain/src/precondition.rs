@@ -73,12 +73,12 @@ pub enum Unmet {
 
 impl Precondition {
     /// Checks whether a change may be made to something in this state, or to nothing.
-    pub fn check(&self, standing: Option<&Revision>) -> Result<(), Unmet> {
-        match (self, standing) {
+    pub fn check(&self, current: Option<&Revision>) -> Result<(), Unmet> {
+        match (self, current) {
             (Self::None, _) | (Self::Absent, None) | (Self::Present, Some(_)) => Ok(()),
             (Self::Absent, Some(_)) => Err(Unmet::Exists),
             (Self::Present | Self::Seen(_), None) => Err(Unmet::Gone),
-            (Self::Seen(seen), Some(standing)) if seen.contains(standing) => Ok(()),
+            (Self::Seen(seen), Some(current)) if seen.contains(current) => Ok(()),
             (Self::Seen(_), Some(_)) => Err(Unmet::Changed),
         }
     }
@@ -92,7 +92,7 @@ mod tests {
     fn a_change_meets_what_it_expects_or_is_not_made() {
         let (old, new) = (Revision::of_workflow(1), Revision::of_workflow(2));
         let seen = Precondition::Seen(vec![old.clone()]);
-        for (precondition, standing, met) in [
+        for (precondition, current, met) in [
             (&Precondition::None, None, Ok(())),
             (&Precondition::None, Some(&new), Ok(())),
             (&Precondition::Absent, None, Ok(())),
@@ -103,7 +103,7 @@ mod tests {
             (&seen, Some(&new), Err(Unmet::Changed)),
             (&seen, None, Err(Unmet::Gone)),
         ] {
-            assert_eq!(precondition.check(standing), met, "{precondition:?}");
+            assert_eq!(precondition.check(current), met, "{precondition:?}");
         }
     }
 

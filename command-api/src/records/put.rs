@@ -37,11 +37,11 @@ async fn put(
         let last = past.last();
         let event = last.map(|recorded| &recorded.event);
         let (change, event) = record::put(id.clone(), draft.clone(), event, now);
-        let standing = record::revision(kind, last);
+        let current = record::revision(kind, last);
         if event.is_some() {
-            expected.check(standing.as_ref())?;
+            expected.check(current.as_ref())?;
         }
-        let revision = standing.filter(|_| event.is_none());
+        let revision = current.filter(|_| event.is_none());
         let revision = revision.unwrap_or_else(|| Revision::of_record(now));
         Ok(Decision::new((change, revision), event))
     });

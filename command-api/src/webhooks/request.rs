@@ -59,9 +59,9 @@ pub(super) async fn execute<T>(
     let plan = || async {
         let known = app.webhooks.find(commands.log(), &stream).await?;
         let known = known.ok_or(CommandError::Refused(NotFound("webhook")))?;
-        let stands = (&stream, Some(known.last));
+        let end = (&stream, Some(known.last));
         let decision = decide(known);
-        Ok(commands.planned(origin, commands.now(), stands, "", decision))
+        Ok(commands.planned(origin, commands.now(), end, "", decision))
     };
     commands.execute_plan(plan).await
 }

@@ -77,14 +77,14 @@ pub(super) async fn count_failed(
         let streams: Vec<StreamId> = failed.iter().map(|found| found.stream.clone()).collect();
         let lasts = log.last_of_each(&streams).await?;
         // A delivery that was queued or tried again since counts at its last failure, if any.
-        let stands = |(failed, last): (&&Recorded, &Option<Recorded>)| {
+        let is_last = |(failed, last): (&&Recorded, &Option<Recorded>)| {
             let last = last.as_ref().map(|last| last.sequence);
             last == Some(failed.sequence)
         };
         count += failed
             .iter()
             .zip(&lasts)
-            .filter(|pair| stands(*pair))
+            .filter(|pair| is_last(*pair))
             .count() as u64;
         if page.complete {
             break;

@@ -179,7 +179,7 @@ async fn a_repeat_gets_the_first_answer() {
     let later = api.send_with("POST", PATH, &headers, r#"{"a": 1}"#).await;
     assert_eq!(
         later.body, first.body,
-        "the first answer stands, whatever came after"
+        "the first answer is repeated, whatever came after"
     );
 }
 

@@ -19,19 +19,19 @@ fn now() -> DateTime<Utc> {
 
 /// An organization under test: what was decided is its past.
 #[derive(Default)]
-struct House(Vec<Recorded>);
+struct History(Vec<Recorded>);
 
-impl House {
+impl History {
     fn founded() -> Self {
-        let mut house = Self::default();
-        house.record(create(OrgId::from("o1"), "Acme").unwrap());
-        house
+        let mut past = Self::default();
+        past.record(create(OrgId::from("o1"), "Acme").unwrap());
+        past
     }
 
     fn owned_by(account: AccountId) -> Self {
-        let mut house = Self::founded();
-        house.record(add_owner(account));
-        house
+        let mut past = Self::founded();
+        past.record(add_owner(account));
+        past
     }
 
     fn record(&mut self, event: Event) {
@@ -95,19 +95,19 @@ fn an_organization_has_a_name() {
 
 #[test]
 fn a_link_works_once() {
-    let mut house = House::founded();
-    house.invites("bob", "c1");
-    assert_eq!(house.joins("c1", BOB), Ok(()));
-    assert!(house.organization().has(BOB));
-    assert_eq!(house.joins("c1", ADA), Err(CannotJoin::Unknown));
-    assert_eq!(house.organization().members().len(), 1);
+    let mut past = History::founded();
+    past.invites("bob", "c1");
+    assert_eq!(past.joins("c1", BOB), Ok(()));
+    assert!(past.organization().has(BOB));
+    assert_eq!(past.joins("c1", ADA), Err(CannotJoin::Unknown));
+    assert_eq!(past.organization().members().len(), 1);
 }
 
 #[test]
 fn an_invite_can_be_accepted_only_by_the_holder_of_its_address() {
-    let mut house = House::founded();
-    house.invites("bob", "c1");
-    let organization = house.organization();
+    let mut past = History::founded();
+    past.invites("bob", "c1");
+    let organization = past.organization();
     let tried = |joining, holder| accept(&organization, "c1", joining, holder, now());
     let other = Err(CannotJoin::OtherAddress);
     assert_eq!(tried(Joining::Account(ADA), Some(BOB)), other);
@@ -120,36 +120,36 @@ fn an_invite_can_be_accepted_only_by_the_holder_of_its_address() {
 
 #[test]
 fn a_new_invite_of_an_address_ends_the_old_one_and_no_other() {
-    let mut house = House::founded();
-    house.invites("bob", "c1");
-    house.invites("eve", "c2");
-    house.invites("bob", "c3");
-    assert_eq!(house.joins("c1", BOB), Err(CannotJoin::Unknown));
-    assert_eq!(house.joins("c2", ADA), Ok(()));
-    assert_eq!(house.joins("c3", BOB), Ok(()));
+    let mut past = History::founded();
+    past.invites("bob", "c1");
+    past.invites("eve", "c2");
+    past.invites("bob", "c3");
+    assert_eq!(past.joins("c1", BOB), Err(CannotJoin::Unknown));
+    assert_eq!(past.joins("c2", ADA), Ok(()));
+    assert_eq!(past.joins("c3", BOB), Ok(()));
 }
 
 #[test]
 fn an_invite_ends_by_itself_and_by_being_taken_back() {
-    let mut house = House::founded();
-    house.invites("bob", "c1");
+    let mut past = History::founded();
+    past.invites("bob", "c1");
     let later = now() + TimeDelta::days(7);
-    let late = accept(&house.organization(), "c1", Joining::New(BOB), None, later);
+    let late = accept(&past.organization(), "c1", Joining::New(BOB), None, later);
     assert_eq!(late, Err(CannotJoin::Expired));
-    let back = withdraw(&house.organization(), &InviteId::from("c1"), None);
-    house.record(back.unwrap());
-    assert_eq!(house.joins("c1", BOB), Err(CannotJoin::Unknown));
-    let again = withdraw(&house.organization(), &InviteId::from("c1"), None);
+    let back = withdraw(&past.organization(), &InviteId::from("c1"), None);
+    past.record(back.unwrap());
+    assert_eq!(past.joins("c1", BOB), Err(CannotJoin::Unknown));
+    let again = withdraw(&past.organization(), &InviteId::from("c1"), None);
     assert_eq!(again, Err(Refusal::Nobody));
 }
 
 #[test]
 fn a_removed_owner_decides_nothing_more() {
-    let mut house = House::owned_by(ADA);
-    house.record(add_owner(BOB));
-    let removed = remove(&house.organization(), ADA, Some(BOB), &[]);
-    house.record(removed.unwrap());
-    let organization = house.organization();
+    let mut past = History::owned_by(ADA);
+    past.record(add_owner(BOB));
+    let removed = remove(&past.organization(), ADA, Some(BOB), &[]);
+    past.record(removed.unwrap());
+    let organization = past.organization();
     let by_ada = invite(
         &organization,
         invited("eve", "c", Some(ADA)),
@@ -164,8 +164,8 @@ fn a_removed_owner_decides_nothing_more() {
 
 #[test]
 fn a_removed_owner_does_not_come_back_by_a_link_of_their_own() {
-    let mut house = House::owned_by(ADA);
-    house.record(add_owner(BOB));
+    let mut past = History::owned_by(ADA);
+    past.record(add_owner(BOB));
     for (address, code, by) in [
         ("ada's other", "c1", Some(ADA)),
         ("ada's third", "c2", Some(ADA)),
@@ -173,61 +173,61 @@ fn a_removed_owner_does_not_come_back_by_a_link_of_their_own() {
         ("dan", "c4", None),
     ] {
         let invited = invited(address, code, by);
-        let made = invite(&house.organization(), invited, None, MANY, now());
-        house.record(made.unwrap());
+        let made = invite(&past.organization(), invited, None, MANY, now());
+        past.record(made.unwrap());
     }
-    let organization = house.organization();
+    let organization = past.organization();
     let of_ada = organization.invites_by(ADA);
     let of_ada: Vec<_> = of_ada.map(|open| open.id.as_str()).collect();
     assert_eq!(of_ada, ["c1", "c2"]);
-    let removed = remove(&house.organization(), ADA, Some(BOB), &[]);
-    house.record(removed.unwrap());
+    let removed = remove(&past.organization(), ADA, Some(BOB), &[]);
+    past.record(removed.unwrap());
     for code in ["c1", "c2"] {
-        assert_eq!(house.joins(code, OTHER), Err(CannotJoin::Unknown), "{code}");
+        assert_eq!(past.joins(code, OTHER), Err(CannotJoin::Unknown), "{code}");
     }
-    assert!(!house.organization().has(OTHER));
+    assert!(!past.organization().has(OTHER));
     // The others' links still work.
     for (code, account) in [("c3", AccountId(4)), ("c4", AccountId(5))] {
-        assert_eq!(house.joins(code, account), Ok(()), "{code}");
+        assert_eq!(past.joins(code, account), Ok(()), "{code}");
     }
     // Being invited again later does not revive the old links.
-    house.invites("ada", "c5");
-    assert_eq!(house.joins("c5", ADA), Ok(()));
-    assert_eq!(house.joins("c1", OTHER), Err(CannotJoin::Unknown));
+    past.invites("ada", "c5");
+    assert_eq!(past.joins("c5", ADA), Ok(()));
+    assert_eq!(past.joins("c1", OTHER), Err(CannotJoin::Unknown));
 }
 
 #[test]
 fn the_links_of_an_owner_end_when_they_leave_or_are_forgotten() {
     for is_forgotten in [false, true] {
-        let mut house = House::owned_by(ADA);
-        house.record(add_owner(BOB));
+        let mut past = History::owned_by(ADA);
+        past.record(add_owner(BOB));
         let by_ada = invited("ada's other", "c1", Some(ADA));
-        let made = invite(&house.organization(), by_ada, None, MANY, now());
-        house.record(made.unwrap());
-        let organization = house.organization();
-        house.record(if is_forgotten {
+        let made = invite(&past.organization(), by_ada, None, MANY, now());
+        past.record(made.unwrap());
+        let organization = past.organization();
+        past.record(if is_forgotten {
             forget(&organization, ADA).unwrap()
         } else {
             remove(&organization, ADA, Some(ADA), &[]).unwrap()
         });
-        assert_eq!(house.joins("c1", OTHER), Err(CannotJoin::Unknown));
-        assert!(house.organization().invites().is_empty());
+        assert_eq!(past.joins("c1", OTHER), Err(CannotJoin::Unknown));
+        assert!(past.organization().invites().is_empty());
     }
 }
 
 #[test]
 fn a_member_is_not_invited_and_there_is_an_end_to_invites() {
-    let mut house = House::owned_by(ADA);
+    let mut past = History::owned_by(ADA);
     let of_ada = invite(
-        &house.organization(),
+        &past.organization(),
         invited("ada", "c", None),
         Some(ADA),
         MANY,
         now(),
     );
     assert_eq!(of_ada, Err(Refusal::Member));
-    house.invites("bob", "c1");
-    let organization = house.organization();
+    past.invites("bob", "c1");
+    let organization = past.organization();
     let third = invite(&organization, invited("eve", "c2", None), None, 2, now());
     assert_eq!(third, Err(Refusal::Full(2)));
     let again = invite(&organization, invited("bob", "c2", None), None, 2, now());
@@ -239,9 +239,9 @@ fn a_member_is_not_invited_and_there_is_an_end_to_invites() {
 
 #[test]
 fn the_forgotten_own_nothing() {
-    let mut house = House::owned_by(ADA);
-    house.record(add_owner(BOB));
-    let organization = house.organization();
+    let mut past = History::owned_by(ADA);
+    past.record(add_owner(BOB));
+    let organization = past.organization();
     let last = remove(&organization, BOB, None, &[ADA]);
     assert_eq!(last, Err(Refusal::LastOwner));
     assert!(forget(&organization, BOB).is_some());
@@ -252,22 +252,22 @@ proptest! {
     /// Whoever joins and leaves, in any order: once there was an owner, there is one.
     #[test]
     fn an_owner_always_remains(steps in prop::collection::vec((any::<bool>(), 1..6_u64, 1..6_u64), 0..60)) {
-        let mut house = House::owned_by(ADA);
+        let mut past = History::owned_by(ADA);
         for (nth, (joins, actor, subject)) in steps.into_iter().enumerate() {
             let (actor, subject) = (AccountId(actor), AccountId(subject));
             if joins {
                 let code = format!("c{nth}");
                 let invited = invited(&subject.to_string(), &code, Some(actor));
-                let made = invite(&house.organization(), invited, Some(subject), MANY, now());
+                let made = invite(&past.organization(), invited, Some(subject), MANY, now());
                 if let Ok(made) = made {
-                    house.record(made);
-                    prop_assert_eq!(house.joins(&code, subject), Ok(()));
+                    past.record(made);
+                    prop_assert_eq!(past.joins(&code, subject), Ok(()));
                 }
-            } else if let Ok(gone) = remove(&house.organization(), subject, Some(actor), &[]) {
-                house.record(gone);
-                prop_assert!(!house.organization().has(subject));
+            } else if let Ok(gone) = remove(&past.organization(), subject, Some(actor), &[]) {
+                past.record(gone);
+                prop_assert!(!past.organization().has(subject));
             }
-            prop_assert!(!house.organization().members().is_empty());
+            prop_assert!(!past.organization().members().is_empty());
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn create(
     last: Option<&Event>,
     now: DateTime<Utc>,
 ) -> Result<Event, Exists> {
-    if draft.fields.kind().stands(last) {
+    if draft.fields.kind().exists(last) {
         return Err(Exists);
     }
     put(id, draft, None, now).1.ok_or(Exists)
@@ -53,11 +53,11 @@ pub fn put(
 
 /// Deletes a record; `None` if there is none.
 pub fn delete(kind: Kind, id: RecordId, last: Option<&Event>) -> Option<Event> {
-    kind.stands(last).then(|| kind.deleted(id))
+    kind.exists(last).then(|| kind.deleted(id))
 }
 
 /// The revision of a record after its last event; `None` if there is no record.
 pub fn revision(kind: Kind, last: Option<&Recorded>) -> Option<Revision> {
-    let last = last.filter(|last| kind.stands(Some(&last.event)))?;
+    let last = last.filter(|last| kind.exists(Some(&last.event)))?;
     Some(Revision::of_record(last.time))
 }

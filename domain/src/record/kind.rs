@@ -51,7 +51,7 @@ macro_rules! kinds {
             }
 
             /// Whether the record exists after its last event.
-            pub fn stands(self, last: Option<&Event>) -> bool {
+            pub fn exists(self, last: Option<&Event>) -> bool {
                 match self {
                     $(Self::$kind => {
                         matches!(last, Some(Event::$created(_) | Event::$updated(_)))

@@ -20,7 +20,7 @@ pub enum Saving {
 
 /// Saves a definition over the workflow's last event.
 pub fn save(workflow_id: WorkflowId, definition: Definition, last: Option<&Event>) -> Saving {
-    match standing(last) {
+    match saved(last) {
         Some(old) if old.definition == definition => Saving::Unchanged {
             version: old.version,
         },
@@ -34,10 +34,10 @@ pub fn save(workflow_id: WorkflowId, definition: Definition, last: Option<&Event
 
 /// The revision of a workflow after its last event; `None` if there is no workflow.
 pub fn revision(last: Option<&Event>) -> Option<Revision> {
-    standing(last).map(|saved| Revision::of_workflow(saved.version))
+    saved(last).map(|saved| Revision::of_workflow(saved.version))
 }
 
-fn standing(last: Option<&Event>) -> Option<&Saved> {
+fn saved(last: Option<&Event>) -> Option<&Saved> {
     match last {
         Some(Event::WorkflowSaved(saved)) => Some(saved),
         _ => None,

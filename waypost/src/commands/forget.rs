@@ -113,7 +113,7 @@ async fn record(
     let rows = rows_left().await?;
     let last = commands.log().last(&stream).await?;
     let last = last.ok_or("record not found")?;
-    if kind.stands(Some(&last.event)) {
+    if kind.exists(Some(&last.event)) {
         let id = RecordId::from(id);
         let whatever = Precondition::None;
         records::delete(commands, &Origin::default(), org, kind, &id, &whatever).await?;

@@ -247,7 +247,7 @@ proptest! {
                 }
             };
             last = event.or(last);
-            prop_assert_eq!(Kind::Contacts.stands(last.as_ref()), model.is_some());
+            prop_assert_eq!(Kind::Contacts.exists(last.as_ref()), model.is_some());
         }
     }
 

@@ -216,9 +216,9 @@ fn writing_back_what_was_read_changes_nothing() {
             back["updatedAt"] = json!("2026-11-21T10:00:00Z");
             let again = put(id.clone(), read(kind, &back).unwrap(), Some(&event), at(5));
             assert_eq!(again, (Change::Unchanged, None));
-            assert!(kind.stands(Some(&event)));
+            assert!(kind.exists(Some(&event)));
             let deleted = delete(kind, id, Some(&event)).unwrap();
-            assert!(!kind.stands(Some(&deleted)));
+            assert!(!kind.exists(Some(&deleted)));
         }
     }
 }

@@ -263,8 +263,8 @@ impl Dispatcher {
                 continue;
             };
             // Another version may have another schedule.
-            let stands = scheduled.schedule.last_at(due) == Some(due);
-            if stands && due > scheduled.saved_at {
+            let is_still_due = scheduled.schedule.last_at(due) == Some(due);
+            if is_still_due && due > scheduled.saved_at {
                 let beginning = beginning.entry(org.clone()).or_default();
                 if self.matcher.open_runs.is_full(&org, *beginning) {
                     notices.extend(self.matcher.too_many_open_at(&org, &scheduled, due));
