@@ -56,7 +56,7 @@ pub struct LimitSettings {
         default_value = "0.5",
         value_parser = seconds
     )]
-    pub patience: Duration,
+    pub timeout: Duration,
     /// How often Postgres is tried again after a limit check got no answer.
     #[arg(
         id = "limit-retry-seconds",

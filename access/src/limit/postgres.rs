@@ -20,7 +20,7 @@ const SWEPT_AT_ONCE: i64 = 1_000;
 #[derive(Clone)]
 pub(super) struct Server {
     options: Arc<PgConnectOptions>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Why Postgres gave no answer.
@@ -50,7 +50,7 @@ impl Server {
             .disable_statement_logging();
         Self {
             options: Arc::new(options),
-            patience: settings.patience,
+            timeout: settings.timeout,
         }
     }
 
@@ -70,9 +70,9 @@ impl Server {
             *kept = Some(connection);
             Ok(result)
         };
-        match timeout(self.patience, work).await {
+        match timeout(self.timeout, work).await {
             Ok(result) => result.map_err(Away::Failed),
-            Err(_) => Err(Away::Silent(self.patience)),
+            Err(_) => Err(Away::Silent(self.timeout)),
         }
     }
 }

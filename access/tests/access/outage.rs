@@ -71,7 +71,7 @@ async fn carry(mut client: TcpStream, mut line: watch::Receiver<Line>) {
 
 fn impatient() -> LimitSettings {
     LimitSettings {
-        patience: Duration::from_secs(2),
+        timeout: Duration::from_secs(2),
         retry: Duration::from_millis(20),
         ..LimitSettings::default()
     }
@@ -117,7 +117,7 @@ async fn a_silent_database_holds_up_no_more_than_the_first_checks() {
     let database = Database::create().await;
     let proxy = Proxy::start().await;
     let settings = LimitSettings {
-        patience: Duration::from_millis(300),
+        timeout: Duration::from_millis(300),
         ..impatient()
     };
     let limiter = proxy.limiter(&database, &settings);
@@ -131,7 +131,7 @@ async fn a_silent_database_holds_up_no_more_than_the_first_checks() {
     let began = Instant::now();
     checks(&limiter, &counter, 100, 50).await;
     assert!(
-        began.elapsed() < settings.patience,
+        began.elapsed() < settings.timeout,
         "later checks do not wait"
     );
 

@@ -58,7 +58,7 @@ pub(crate) fn server() -> PgConnectOptions {
 pub(crate) fn window(seconds: u32) -> LimitSettings {
     LimitSettings {
         window: seconds,
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
         ..LimitSettings::default()
     }
 }

@@ -92,7 +92,7 @@ impl World {
             .connect_lazy(nowhere)
             .unwrap();
         let limits = LimitSettings {
-            patience: Duration::from_millis(20),
+            timeout: Duration::from_millis(20),
             ..LimitSettings::default()
         };
         let (clock, shutdown) = (self.clock.clone(), self.shutdown.clone());

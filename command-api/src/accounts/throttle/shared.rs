@@ -23,7 +23,7 @@ const LASTS: Duration = Duration::from_hours(25);
 #[derive(Debug)]
 pub(super) struct Shared {
     pool: PgPool,
-    patience: Duration,
+    timeout: Duration,
     away: AtomicBool,
     swept: Mutex<Option<Instant>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Verdict {
 }
 
 impl Shared {
-    pub(super) fn new(pool: &PgPool, patience: Duration) -> Arc<Self> {
+    pub(super) fn new(pool: &PgPool, timeout: Duration) -> Arc<Self> {
         // A crash of Postgres itself may lose the attempts of its last moments: no request waits
         // for its disk.
         let options = PgConnectOptions::clone(&pool.connect_options())
@@ -45,11 +45,11 @@ impl Shared {
             .options([("synchronous_commit", "off"), ("statement_timeout", "2s")]);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
-            .acquire_timeout(patience)
+            .acquire_timeout(timeout)
             .connect_lazy_with(options);
         Arc::new(Self {
             pool,
-            patience,
+            timeout,
             away: AtomicBool::new(false),
             swept: Mutex::default(),
         })
@@ -142,10 +142,10 @@ impl Shared {
         if self.away.load(Ordering::Acquire) {
             return None;
         }
-        let error = match timeout(self.patience, question).await {
+        let error = match timeout(self.timeout, question).await {
             Ok(Ok(answer)) => return Some(answer),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {:?}", self.patience),
+            Err(_) => format!("no answer within {:?}", self.timeout),
         };
         if !self.away.swap(true, Ordering::AcqRel) {
             tracing::warn!(
@@ -165,7 +165,7 @@ impl Shared {
                 return;
             };
             let question = sqlx::query_scalar!("SELECT sweep_throttles($1)", SWEPT_AT_ONCE);
-            let answer = timeout(shared.patience, question.fetch_one(&shared.pool)).await;
+            let answer = timeout(shared.timeout, question.fetch_one(&shared.pool)).await;
             if matches!(answer, Ok(Ok(_))) {
                 shared.away.store(false, Ordering::Release);
                 tracing::info!(
