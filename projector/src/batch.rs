@@ -33,7 +33,7 @@ pub(crate) struct Group {
     pub(crate) position: u64,
     pub(crate) members: Vec<Member>,
     /// Whether readers wait for these rows.
-    pub(crate) is_told: bool,
+    pub(crate) notifies_readers: bool,
 }
 
 impl Member {
@@ -216,7 +216,7 @@ impl Group {
             from: self.position,
             to,
             event: last.filter(|last| last.sequence == to).map(|last| last.id),
-            is_told: self.is_told,
+            notifies_readers: self.notifies_readers,
         };
         if step.take(rows).await? {
             Ok(())

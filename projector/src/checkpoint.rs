@@ -109,7 +109,7 @@ pub(crate) struct Step<'a> {
     /// The event at `to`, if it is known.
     pub(crate) event: Option<EventId>,
     /// Whether readers wait for these rows.
-    pub(crate) is_told: bool,
+    pub(crate) notifies_readers: bool,
 }
 
 impl Step<'_> {
@@ -137,9 +137,9 @@ impl Step<'_> {
             bigint(self.from),
             bigint(self.to),
             CHANNEL,
-            serde_json::to_string(&self.told()).unwrap_or_default(),
+            serde_json::to_string(&self.notification()).unwrap_or_default(),
             self.generations,
-            self.is_told,
+            self.notifies_readers,
             self.event.map(|event| event.0),
         )
         .fetch_one(rows)
@@ -147,7 +147,7 @@ impl Step<'_> {
         Ok(usize::try_from(moved.count) == Ok(self.names.len()))
     }
 
-    fn told(&self) -> Moved<'_> {
+    fn notification(&self) -> Moved<'_> {
         Moved {
             epoch: self.epoch,
             sequence: self.to,

@@ -171,7 +171,7 @@ impl Feed {
                 epoch,
                 position: checkpoint.sequence,
                 members: Vec::new(),
-                is_told: true,
+                notifies_readers: true,
             });
             let member = Member::load(session, projection, checkpoint).await?;
             group.members.push(member);

@@ -141,7 +141,7 @@ pub(super) async fn register_account(
     let throttles = app.accounts.throttles();
     let entered = throttles.registration(address.0, &registration.email);
     let entered = entered.await?;
-    let origin = repeatable.by_client(address.0, told(&registration).as_bytes());
+    let origin = repeatable.by_client(address.0, repeated_fields(&registration).as_bytes());
     let visitor = entered.visitor();
     let (commands, passwords) = (&app.commands, app.accounts.passwords());
     match open_for(commands, passwords, &origin, &registration, visitor).await? {
@@ -204,7 +204,7 @@ async fn signed_in(
 }
 
 /// The fields that must be the same in a repeat.
-fn told(
+fn repeated_fields(
     Registration {
         name, email, phone, ..
     }: &Registration,

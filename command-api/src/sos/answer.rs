@@ -32,15 +32,19 @@ impl Refusal for NotConcerned {
 
 /// The organizations that the caller shares a circle with and that were notified of the call get
 /// the answer too. Each comes with the call's last sequence in its part of the log.
-async fn told(app: &App, id: &SosId, caller: AccountId) -> Result<Vec<(OrgId, u64)>, ReadError> {
+async fn notified(
+    app: &App,
+    id: &SosId,
+    caller: AccountId,
+) -> Result<Vec<(OrgId, u64)>, ReadError> {
     let orgs: Vec<OrgId> = app.circles.look(|circles| {
         let orgs = circles.current_orgs_of(caller).into_iter();
         orgs.cloned().collect()
     });
     let streams: Vec<_> = orgs.iter().map(|org| of_org(org, id)).collect();
     let lasts = app.commands.log().last_of_each(&streams).await?;
-    let told = orgs.into_iter().zip(lasts);
-    Ok(told
+    let notified = orgs.into_iter().zip(lasts);
+    Ok(notified
         .filter_map(|(org, last)| Some((org, last?.sequence)))
         .collect())
 }
@@ -53,10 +57,10 @@ enum Answerer<'a> {
 
 impl Answerer<'_> {
     /// Staff is concerned if its organization was notified.
-    fn by(&self, told: &[(OrgId, u64)]) -> Result<By, NotConcerned> {
+    fn by(&self, notified: &[(OrgId, u64)]) -> Result<By, NotConcerned> {
         match self {
             Self::Person(account) => Ok(By::Person(*account)),
-            Self::Staff(staff) if told.iter().any(|(org, _)| *org == staff.org) => {
+            Self::Staff(staff) if notified.iter().any(|(org, _)| *org == staff.org) => {
                 Ok(By::Staff(staff.person.account_id))
             }
             Self::Staff(_) => Err(NotConcerned),
@@ -87,12 +91,12 @@ async fn plan(
     let commands = &app.commands;
     let past = commands.log().load(&own(id)).await?;
     let call = Call::fold(past.iter().map(|recorded| &recorded.event));
-    let told = match &call {
-        Some(call) => told(app, id, call.triggered.user_id).await?,
+    let notified = match &call {
+        Some(call) => notified(app, id, call.triggered.user_id).await?,
         None => Vec::new(),
     };
     let decided = who
-        .by(&told)
+        .by(&notified)
         .and_then(|by| sos::answer(call.as_ref(), by, said));
     let last = past.last().map_or(0, |last| last.sequence);
     let Some(event) = decided.map_err(CommandError::Refused)? else {
@@ -106,8 +110,8 @@ async fn plan(
         });
     };
     let now = commands.now();
-    let told = told.iter().map(|(org, last)| (of_org(org, id), *last));
-    let writes = std::iter::once((own(id), last)).chain(told);
+    let notified = notified.iter().map(|(org, last)| (of_org(org, id), *last));
+    let writes = std::iter::once((own(id), last)).chain(notified);
     let write = |(stream, last)| {
         commands.write(origin, now, stream, Expected::At(last), vec![event.clone()])
     };

@@ -262,7 +262,7 @@ async fn load(
         epoch: u32::try_from(known.epoch).unwrap_or_default(),
         position: known.sequence,
         members: vec![Member::load(rows, projection, known).await?],
-        is_told: false,
+        notifies_readers: false,
     })
 }
 

@@ -135,7 +135,7 @@ impl Chart {
         for (nth, bar) in self.bars.iter().enumerate() {
             let x = LEFT + step * precise(nth);
             let mut foot = HEIGHT - BOTTOM;
-            write!(svg, "<g><title>{}</title>", HtmlEscape(&told(bar)))?;
+            write!(svg, "<g><title>{}</title>", HtmlEscape(&tooltip(bar)))?;
             for (part, length) in bar.parts.iter().enumerate() {
                 let height = if top > 0.0 {
                     room * length.max(0.0) / top
@@ -174,7 +174,7 @@ impl Chart {
             write!(
                 svg,
                 "<g><title>{}</title><text x=\"0\" y=\"{:.0}\">{}</text>",
-                HtmlEscape(&told(bar)),
+                HtmlEscape(&tooltip(bar)),
                 y + 12.0,
                 HtmlEscape(&shortened(&bar.short))
             )?;
@@ -205,7 +205,7 @@ impl Chart {
 }
 
 /// Returns the tooltip of a bar.
-fn told(bar: &Bar) -> String {
+fn tooltip(bar: &Bar) -> String {
     format!("{}: {}", bar.label, bar.cells.join(", "))
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn router() -> Router<State> {
 #[derive(Debug, Serialize)]
 pub(crate) struct OpenCall {
     #[serde(flatten)]
-    told: Value,
+    shown: Value,
     name: String,
     acknowledged: bool,
 }
@@ -40,16 +40,16 @@ pub(crate) struct Row {
 }
 
 /// Returns the content, sealed in the log, of those calls that `is_for` accepts.
-pub(crate) async fn tell(
+pub(crate) async fn read_calls(
     state: &State,
     rows: Vec<Row>,
     is_for: impl Fn(&Triggered) -> bool,
 ) -> Result<Vec<OpenCall>, HttpError> {
-    let calls = rows.into_iter().map(|row| told(state, row, &is_for));
+    let calls = rows.into_iter().map(|row| read_call(state, row, &is_for));
     Ok(try_join_all(calls).await?.into_iter().flatten().collect())
 }
 
-async fn told(
+async fn read_call(
     state: &State,
     row: Row,
     is_for: impl Fn(&Triggered) -> bool,
@@ -66,9 +66,9 @@ async fn told(
         Event::SosTriggered(call) if is_for(call) => {}
         _ => return Ok(None),
     }
-    let told = state.log.reveal(&recorded.event).await;
+    let shown = state.log.reveal(&recorded.event).await;
     Ok(Some(OpenCall {
-        told: told.map_err(|error| away(&error))?,
+        shown: shown.map_err(|error| away(&error))?,
         name: row.name,
         acknowledged: row.acknowledged,
     }))

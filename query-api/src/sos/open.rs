@@ -8,7 +8,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::{LAST, MOST, OpenCall, Row, tell};
+use super::{LAST, MOST, OpenCall, Row, read_calls};
 use crate::locations::bigint;
 use crate::progress::Projection;
 use crate::reading::PersonalReading;
@@ -38,7 +38,7 @@ pub(super) async fn list_open(
     // Persons who joined after the call were not alerted by it.
     let is_for =
         |call: &schemas::sos::Triggered| call.user_id == viewer || call.audience.contains(&viewer);
-    let data = tell(&state, rows, is_for).await?;
+    let data = read_calls(&state, rows, is_for).await?;
     Ok(Json(OpenCalls { data }))
 }
 

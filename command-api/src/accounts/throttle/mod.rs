@@ -209,7 +209,7 @@ impl Throttles {
             Err(full) => Err(full),
         };
         entered.map(drop).map_err(|full| {
-            told(&full);
+            count_refusal(&full);
             let wait = full.wait.unwrap_or_default();
             refused("too many codes were requested from this address", wait)
         })
@@ -224,7 +224,7 @@ impl Throttles {
         if !is_held {
             counters.push(self.counter(&self.rules.codes_a_day_to_others, &[&day], false));
         }
-        match self.enter(&counters, None).await.inspect_err(told) {
+        match self.enter(&counters, None).await.inspect_err(count_refusal) {
             Ok(_) => Daily::Left,
             Err(full) if full.rule == of_all.name => Daily::UsedUp,
             Err(_) => Daily::KeptForHolders,
@@ -352,12 +352,12 @@ pub(super) fn until_tomorrow(now: DateTime<Utc>) -> Duration {
     (tomorrow - now).to_std().unwrap_or_default()
 }
 
-fn told(full: &Full) {
+fn count_refusal(full: &Full) {
     metrics::counter!("waypost_throttled_total", "limit" => full.rule).increment(1);
 }
 
 fn too_many(full: Full) -> HttpError {
-    told(&full);
+    count_refusal(&full);
     refused("too many attempts", full.wait.unwrap_or_default())
 }
 

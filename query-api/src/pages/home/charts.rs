@@ -150,7 +150,7 @@ fn runs(runs: &[Begun], now: DateTime<Utc>) -> Chart {
     Chart {
         name: "runs",
         title: "Workflow runs by hour",
-        summary: told(runs, "run"),
+        summary: summary(runs, "run"),
         empty: "No runs in the last 24 hours.",
         shape: Shape::Standing,
         parts: &["Runs", "Failed"],
@@ -169,7 +169,7 @@ fn deliveries(deliveries: &[Begun], now: DateTime<Utc>) -> Chart {
     Chart {
         name: "deliveries",
         title: "Webhook deliveries by hour",
-        summary: told(deliveries, "deliver"),
+        summary: summary(deliveries, "deliver"),
         empty: "No webhook deliveries in the last 24 hours.",
         shape: Shape::Standing,
         parts: &["Deliveries", "Failed"],
@@ -206,7 +206,7 @@ fn by_hour(hours: &[Begun], now: DateTime<Utc>) -> Vec<Bar> {
     bars.collect()
 }
 
-fn told(hours: &[Begun], what: &str) -> String {
+fn summary(hours: &[Begun], what: &str) -> String {
     let (all, failed) = (Sum::of_all(hours), Sum::of_failed(hours));
     let name = match (what, all.0) {
         ("deliver", 1) => "delivery",
@@ -278,7 +278,7 @@ mod tests {
                 count,
                 failed,
             };
-            told(&[begun], "deliver")
+            summary(&[begun], "deliver")
         };
         for (count, failed, text) in [
             (1, 0, "1 delivery in the last 24 hours, 0 of them failed. "),

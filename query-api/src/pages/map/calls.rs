@@ -5,7 +5,7 @@ use schemas::OrgId;
 use service::HttpError;
 use sqlx::PgPool;
 
-use crate::sos::{LAST, MOST, OpenCall, Row, tell};
+use crate::sos::{LAST, MOST, OpenCall, Row, read_calls};
 use crate::state::State;
 
 /// Returns the open calls of current members of the organization's circles, newest first.
@@ -15,7 +15,7 @@ pub(super) async fn open_calls(
     models: &PgPool,
 ) -> Result<Vec<OpenCall>, HttpError> {
     let rows = find(org, state.clock.now() - LAST, models).await?;
-    tell(state, rows, |_| true).await
+    read_calls(state, rows, |_| true).await
 }
 
 async fn find(org: &OrgId, since: DateTime<Utc>, models: &PgPool) -> Result<Vec<Row>, sqlx::Error> {

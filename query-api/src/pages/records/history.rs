@@ -95,7 +95,7 @@ impl History {
     }
 
     /// Describes the changes in words.
-    pub(super) async fn told(
+    pub(super) async fn describe(
         self,
         kind: &Kind,
         log: &EventLog,

@@ -54,13 +54,17 @@ pub(super) async fn show_record(
     let stream = StreamId::new(visit.org(), kind.aggregate, id.as_str());
     let history = History::read(&state.log, &stream, before).await;
     let history = match history {
-        Some(history) => Some(history.told(kind, &state.log, visit.org(), models).await?),
+        Some(history) => Some(
+            history
+                .describe(kind, &state.log, visit.org(), models)
+                .await?,
+        ),
         None => None,
     };
     let is_known = row.is_some()
         || history
             .as_ref()
-            .is_some_and(|told| !told.changes.is_empty());
+            .is_some_and(|history| !history.changes.is_empty());
     if !is_known && before.is_none() {
         return Err(HttpError::not_found(format!("{} not found", kind.one)).into());
     }
