@@ -51,7 +51,7 @@ impl EventLog {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let subject = self.subjects().of_organization(log, org, only);
-        let reader = self.patient_reader(self.readers(), log);
+        let reader = self.long_timeout_reader(self.readers(), log);
         page_on(&reader, &subject, after, limit).await
     }
 
@@ -66,7 +66,7 @@ impl EventLog {
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let reader = self.patient_reader(self.readers(), kind.log());
+        let reader = self.long_timeout_reader(self.readers(), kind.log());
         page_on(&reader, &self.subjects().of_kind(kind), after, limit).await
     }
 
@@ -81,7 +81,7 @@ impl EventLog {
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let reader = self.patient_reader(self.readers(), stream.aggregate.log());
+        let reader = self.long_timeout_reader(self.readers(), stream.aggregate.log());
         page_on(&reader, &self.subjects().of(stream), after, limit).await
     }
 
@@ -93,7 +93,7 @@ impl EventLog {
         &self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        let reader_of = |log| self.patient_reader(self.readers(), log);
+        let reader_of = |log| self.long_timeout_reader(self.readers(), log);
         self.last_of_each_by(reader_of, streams).await
     }
 
@@ -103,7 +103,10 @@ impl EventLog {
     /// # Errors
     /// If the log is unavailable, or silent for half a minute.
     pub async fn end_for_reader(&self, log: Log) -> Result<Position, ReadError> {
-        let state = self.patient_reader(self.readers(), log).state().await?;
+        let state = self
+            .long_timeout_reader(self.readers(), log)
+            .state()
+            .await?;
         Ok(self.position(log, state.last_sequence))
     }
 
@@ -112,8 +115,8 @@ impl EventLog {
         CatchUp(self)
     }
 
-    fn patient_reader(&self, client: &Client, log: Log) -> StreamReader {
-        StreamReader::new(client.clone(), self.streams().get(log)).patient()
+    fn long_timeout_reader(&self, client: &Client, log: Log) -> StreamReader {
+        StreamReader::new(client.clone(), self.streams().get(log)).with_long_timeout()
     }
 }
 
@@ -173,7 +176,7 @@ impl CatchUp<'_> {
     }
 
     fn reader(self, log: Log) -> StreamReader {
-        self.0.patient_reader(self.0.followers(), log)
+        self.0.long_timeout_reader(self.0.followers(), log)
     }
 }
 

@@ -97,8 +97,8 @@ pub(crate) fn kind_of(subject: &str) -> Option<AggregateType> {
 pub(crate) fn ids_of(subject: &str) -> Option<(OrgId, &str)> {
     let mut tokens = subject.rsplit('.');
     let (id, org) = (tokens.next()?, tokens.nth(1)?);
-    let stands_for_itself = |token: &str| !token.starts_with(HASHED);
-    let both = stands_for_itself(id) && stands_for_itself(org);
+    let is_plain = |token: &str| !token.starts_with(HASHED);
+    let both = is_plain(id) && is_plain(org);
     both.then(|| (OrgId::from(org), id))
 }
 

@@ -14,7 +14,7 @@ use crate::error::has_code;
 /// A server that is available accepts a connection in far less.
 const CONNECT: Duration = Duration::from_secs(3);
 /// For an operator, who would rather wait than have to try again.
-const CONNECT_PATIENTLY: Duration = Duration::from_secs(20);
+const CONNECT_FOR_OPERATOR: Duration = Duration::from_secs(20);
 /// Pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(250);
 /// The SQLSTATE of a server whose `max_connections` are all taken.
@@ -108,7 +108,7 @@ pub(crate) async fn copier(
         ("maintenance_work_mem", "256MB"),
     ]);
     let options = options.application_name(&format!("waypost {schema}"));
-    open_within(CONNECT_PATIENTLY, options).await
+    open_within(CONNECT_FOR_OPERATOR, options).await
 }
 
 /// A session in which an operator changes rows.
@@ -118,7 +118,7 @@ pub(crate) async fn repairer(pool: &PgPool) -> Result<PgConnection, sqlx::Error>
     // event is read from the log within a transaction, which takes far less or fails.
     let options = options.options([("idle_in_transaction_session_timeout", "5s")]);
     open_within(
-        CONNECT_PATIENTLY,
+        CONNECT_FOR_OPERATOR,
         options.application_name("waypost repair"),
     )
     .await
@@ -178,7 +178,7 @@ mod tests {
         });
         let options = PgConnectOptions::new().host("127.0.0.1").port(port);
         let options = options.username("waypost").ssl_mode(PgSslMode::Disable);
-        let opened = open_within(CONNECT_PATIENTLY, options).await;
+        let opened = open_within(CONNECT_FOR_OPERATOR, options).await;
         let error = opened.unwrap_err();
         assert!(has_code(&error, &[wrong_password]), "{error:?}");
         server.await.unwrap();

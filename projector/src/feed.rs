@@ -97,7 +97,7 @@ impl Feed {
             for member in &mut group.members {
                 retry(member, writers.first(), &self.event_log, self.log).await?;
             }
-            self.status.stands_at(group);
+            self.status.report_position(group);
         }
         // The furthest continue; those behind them, such as a new projection, catch up separately.
         let Some(mut live) = groups.pop() else {

@@ -34,7 +34,7 @@ impl Leadership {
     ) -> Result<Self, sqlx::Error> {
         let mut session = connector.holder(log).await?;
         while !answered(connector.takeover, try_lock(&mut session, log)).await? {
-            status.stands_by();
+            status.report_standby();
             sleep(TRY_EVERY).await;
         }
         answered(connector.takeover, end_others(&mut session, log)).await?;

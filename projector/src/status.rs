@@ -96,7 +96,7 @@ impl Status {
         Err(told.collect::<Vec<_>>().join("; "))
     }
 
-    pub(crate) fn stands_by(&self) {
+    pub(crate) fn report_standby(&self) {
         let mut shared = self.shared();
         if !matches!(shared.state, State::StandingBy) {
             tracing::info!(log = log_name(self.log), "This projector is on standby");
@@ -170,11 +170,11 @@ impl Status {
             .record(u32::try_from(events).unwrap_or(u32::MAX));
         histogram!("waypost_projector_batch_duration_seconds", "log" => log)
             .record(took.as_secs_f64());
-        self.stands_at(group);
+        self.report_position(group);
     }
 
     /// Reports a group's position.
-    pub(crate) fn stands_at(&self, group: &Group) {
+    pub(crate) fn report_position(&self, group: &Group) {
         let mut shared = self.shared();
         for member in &group.members {
             let projection = member.projection.name();

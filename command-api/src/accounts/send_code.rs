@@ -20,7 +20,7 @@ use crate::body::SmallBody;
 use crate::repeatable::Repeatable;
 
 /// A request for a code.
-struct Asked {
+struct RequestedCode {
     /// The account of the token that was sent, if one was.
     account: Option<AccountId>,
     phone: Phone,
@@ -40,7 +40,7 @@ pub(super) async fn send_code(
         Some(person) => repeatable.by_person(person, &body),
         None => repeatable.by_client(address.0, &body),
     };
-    let asked = Asked {
+    let asked = RequestedCode {
         account: person.map(|person| person.account_id),
         phone,
         receipt: origin.receipt,
@@ -52,7 +52,7 @@ pub(super) async fn send_code(
         .map_err(HttpError::internal)?
 }
 
-async fn issue(app: App, asked: Asked) -> Result<Response, HttpError> {
+async fn issue(app: App, asked: RequestedCode) -> Result<Response, HttpError> {
     let (settings, codes) = (app.accounts.settings(), app.accounts.codes());
     let lasts = app.commands.receipts_last();
     let receipt = asked.receipt.as_ref().map(|receipt| (receipt, lasts));
@@ -78,7 +78,7 @@ async fn issue(app: App, asked: Asked) -> Result<Response, HttpError> {
 
 /// Sends a code if one is left for the day. Each costs money, so their daily number is bounded, and
 /// half of them are kept for numbers that are held.
-async fn send_if_left(app: &App, asked: &Asked, code: &str) -> Result<(), HttpError> {
+async fn send_if_left(app: &App, asked: &RequestedCode, code: &str) -> Result<(), HttpError> {
     let (throttles, now) = (app.accounts.throttles(), app.commands.now());
     let holder = Claim::of_phone(&app.commands, &asked.phone).await?.holder();
     // A signed-in caller learns nothing of others' numbers: only their own count as held.
@@ -116,7 +116,7 @@ async fn send(app: &App, phone: &Phone, code: &str) -> Result<(), HttpError> {
     Err(HttpError::unavailable("the code could not be sent; try again later").with_cause(error))
 }
 
-async fn withdraw(app: &App, asked: &Asked, code: &str) {
+async fn withdraw(app: &App, asked: &RequestedCode, code: &str) {
     let codes = app.accounts.codes();
     let receipt = asked.receipt.as_ref();
     if let Err(error) = codes.withdraw(&asked.phone, code, receipt).await {

@@ -175,14 +175,14 @@ mod tests {
         stream::iter(pieces)
     }
 
-    fn patiently() -> Wait {
+    fn long_wait() -> Wait {
         Wait::Until(Instant::now() + TIMEOUT)
     }
 
     async fn digest(text: &[u8], size: usize) -> Vec<u8> {
         let mut beginning = Beginning::default();
         let mut lines = lines(pieces(text, size));
-        let arrival = beginning.receive(&mut lines, patiently()).await.unwrap();
+        let arrival = beginning.receive(&mut lines, long_wait()).await.unwrap();
         assert_eq!(arrival, Arrival::Whole);
         beginning.digest().as_ref().to_vec()
     }
@@ -217,7 +217,7 @@ mod tests {
         let text = b"{}\n".repeat(1_500);
         let mut lines = lines(pieces(&text, 100));
         let mut beginning = Beginning::default();
-        beginning.receive(&mut lines, patiently()).await.unwrap();
+        beginning.receive(&mut lines, long_wait()).await.unwrap();
         let first = lines.next_chunk(None).await.unwrap();
         let second = lines.next_chunk(None).await.unwrap();
         assert_eq!((first.lines.len(), second.lines.len()), (1_000, 500));
@@ -230,7 +230,7 @@ mod tests {
         let first = pieces(b"{}\n", 3);
         let mut lines = lines(first.chain(stream::pending()));
         let mut beginning = Beginning::default();
-        let arrival = beginning.receive(&mut lines, patiently()).await.unwrap();
+        let arrival = beginning.receive(&mut lines, long_wait()).await.unwrap();
         assert_eq!(arrival, Arrival::Paused);
         let awaited = begun.elapsed();
         assert!((PAUSE..PAUSE * 2).contains(&awaited), "{awaited:?}");
@@ -245,7 +245,7 @@ mod tests {
         });
         let mut lines = lines(drops);
         let mut beginning = Beginning::default();
-        let arrival = beginning.receive(&mut lines, patiently()).await.unwrap();
+        let arrival = beginning.receive(&mut lines, long_wait()).await.unwrap();
         assert_eq!(arrival, Arrival::Paused);
         let awaited = begun.elapsed();
         assert!((TIMEOUT..TIMEOUT + PAUSE).contains(&awaited), "{awaited:?}");

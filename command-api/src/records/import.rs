@@ -211,11 +211,11 @@ impl Work {
         turn: Turn,
     ) -> Result<(Chunk, Written), LogError> {
         turn.comes().await;
-        let written = self.write_patiently(&chunk.wanted).await?;
+        let written = self.write_with_retries(&chunk.wanted).await?;
         Ok((chunk, written))
     }
 
-    async fn write_patiently(&self, wanted: &[Wanted]) -> Result<Written, LogError> {
+    async fn write_with_retries(&self, wanted: &[Wanted]) -> Result<Written, LogError> {
         let target = Target {
             org: &self.import.org,
             kind: self.import.kind,

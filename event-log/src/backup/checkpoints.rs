@@ -8,7 +8,7 @@ use super::BackupError;
 use super::files::{Reader, Writer};
 use super::manifest::{Section, Source};
 use super::record::{Message, Record};
-use super::take::patiently;
+use super::take::with_retries;
 use crate::bucket::Bucket;
 use crate::{CheckpointBucket, EventLog, Mark, ReadError};
 
@@ -22,13 +22,13 @@ pub(super) async fn copy(log: &EventLog, folder: &Path) -> Result<Section, Backu
         let bucket = log.existing_bucket(CheckpointBucket::Runner.name()).await;
         bucket.map_err(|error| unavailable(error.to_string()))
     };
-    let Some(bucket) = patiently(open).await? else {
+    let Some(bucket) = with_retries(open).await? else {
         return writer.finish();
     };
-    let keys = patiently(async || bucket.keys_of_values().await.map_err(unavailable)).await?;
+    let keys = with_retries(async || bucket.keys_of_values().await.map_err(unavailable)).await?;
     for key in keys {
         let ask = async || bucket.get_marked(&key).await.map_err(unavailable);
-        if let Some((value, mark)) = patiently(ask).await? {
+        if let Some((value, mark)) = with_retries(ask).await? {
             writer.add(&Record::Message(Message {
                 sequence: writer.last() + 1,
                 time: String::new(),

@@ -59,7 +59,7 @@ impl EventLog {
         make_folder(folder)?;
         // Before the ends are read: no checkpoint may be newer than these.
         let checkpoints = checkpoints::copy(self, folder).await?;
-        let plans = patiently(async || self.plans().await).await?;
+        let plans = with_retries(async || self.plans().await).await?;
         let [events, locations, deliveries, keys] = plans.each_ref().map(|plan| plan.end);
         let ends = [events, locations, deliveries, keys, checkpoints.last];
         let mut counter = Counter::over(ends, tell);
@@ -76,7 +76,7 @@ impl EventLog {
         }
         counter.reached(Source::Checkpoints, checkpoints.last);
         sections.push(checkpoints);
-        let records = patiently(async || self.records().await).await?;
+        let records = with_retries(async || self.records().await).await?;
         let manifest = Manifest::new(taken_at, self.keyring(), sections, &records);
         manifest.write(folder)?;
         Ok(manifest)
@@ -130,7 +130,7 @@ impl EventLog {
         counter: &mut Counter<'_>,
     ) -> Result<(), BackupError> {
         loop {
-            let end = patiently(async || self.keys_end(plan).await).await?;
+            let end = with_retries(async || self.keys_end(plan).await).await?;
             if end == plan.end && writer.last() == end {
                 return Ok(());
             }
@@ -220,7 +220,7 @@ impl EventLog {
 }
 
 /// Retries while the server is unavailable.
-pub(super) async fn patiently<T>(
+pub(super) async fn with_retries<T>(
     mut ask: impl AsyncFnMut() -> Result<T, BackupError>,
 ) -> Result<T, BackupError> {
     let since = Instant::now();

@@ -110,7 +110,7 @@ impl StreamReader {
     }
 
     /// The same for a caller that waits as long as it takes.
-    pub(crate) fn patient(self) -> Self {
+    pub(crate) fn with_long_timeout(self) -> Self {
         self.with(ReadTimeout::LONG)
     }
 

@@ -26,7 +26,7 @@ use crate::client::{Client, Networks};
 use crate::memory::Memory;
 
 /// State shared by all connections of a process.
-pub(super) struct House {
+pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) trusted: Networks,
     pub(super) memory: Arc<Memory>,
@@ -36,7 +36,7 @@ pub(super) struct House {
 
 /// Answers the requests of one connection.
 pub(super) struct Front {
-    pub(super) house: Arc<House>,
+    pub(super) shared: Arc<Shared>,
     pub(super) life: Arc<Life>,
     pub(super) peer: SocketAddr,
 }
@@ -48,10 +48,10 @@ impl Service<Request<Incoming>> for Front {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let under_way = self.life.begin();
-        let house = &self.house;
+        let shared = &self.shared;
         let (mut parts, body) = request.into_parts();
-        let client = Client::of(self.peer, &parts.headers, &house.trusted, &house.memory);
-        let share = match house.places.take_for(client.address(), self.peer.ip()) {
+        let client = Client::of(self.peer, &parts.headers, &shared.trusted, &shared.memory);
+        let share = match shared.places.take_for(client.address(), self.peer.ip()) {
             Ok(share) => share,
             Err(refused) => return Box::pin(future::ok(too_many(refused, under_way))),
         };
@@ -61,14 +61,14 @@ impl Service<Request<Incoming>> for Front {
             (Body::empty(), None)
         } else {
             let awaited = parts.headers.contains_key(header::EXPECT);
-            let mut terms = house.terms;
+            let mut terms = shared.terms;
             if is_last(&parts) {
                 terms.drain_bytes = 0;
             }
             let (body, fate) = Arriving::new(body, awaited, terms, under_way.clone());
             (Body::new(body), Some(fate))
         };
-        let answered = house.router.clone().call(Request::from_parts(parts, body));
+        let answered = shared.router.clone().call(Request::from_parts(parts, body));
         let life = Arc::clone(&self.life);
         Box::pin(async move {
             let mut response = answered.await?;

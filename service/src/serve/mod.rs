@@ -31,7 +31,7 @@ use crate::files;
 use crate::health::guard_metrics;
 use crate::memory::Memory;
 use crate::settings::EdgeSettings;
-use front::{Front, House};
+use front::{Front, Shared};
 use life::Life;
 use linger::End;
 use places::{ConnectionPlace, Places, Refused};
@@ -117,7 +117,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 
 /// Accepts or refuses connections.
 struct Door {
-    house: Arc<House>,
+    shared: Arc<Shared>,
     places: Arc<Places>,
     timeouts: ConnectionTimeouts,
     http: http1::Builder,
@@ -143,7 +143,7 @@ impl Door {
         );
         Self {
             places: Arc::clone(&places),
-            house: Arc::new(House {
+            shared: Arc::new(Shared {
                 // The router's preparation is done only once.
                 router: router.with_state(()),
                 trusted,
@@ -193,7 +193,7 @@ impl Door {
         let gives_way = place.ended();
         let wire = Wire::new(stream, Arc::clone(&life), self.timeouts, place);
         let front = Front {
-            house: Arc::clone(&self.house),
+            shared: Arc::clone(&self.shared),
             life: Arc::clone(&life),
             peer,
         };

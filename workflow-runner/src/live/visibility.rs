@@ -50,12 +50,12 @@ impl Visibility {
 
     /// Whether a viewer may see it now.
     pub(super) fn is_for(&self, viewer: &Viewer, circles: &Circles, now: DateTime<Utc>) -> bool {
-        self.stands_for(viewer) && circles.may_be_told(viewer, &self.disclosure, now)
+        self.is_recorded_for(viewer) && circles.may_be_told(viewer, &self.disclosure, now)
     }
 
     /// A call is in the log once for all persons, and once for each organization; a crossing once
     /// for all who share its circle. Positions are for everyone who may see them.
-    fn stands_for(&self, viewer: &Viewer) -> bool {
+    fn is_recorded_for(&self, viewer: &Viewer) -> bool {
         match (&self.disclosure.kind, viewer) {
             (DisclosureKind::Position, _) | (DisclosureKind::Crossing(_), Viewer::Account(_)) => {
                 true

@@ -21,8 +21,8 @@ use super::{ApplyError, Projection};
 
 const KIND: &str = "runs";
 
-/// The rows asked for in one statement. Few batches concern more runs from before.
-const ASKED: usize = 2_000;
+/// The rows read in one statement. Few batches concern more runs from before.
+const RUNS_AT_ONCE: usize = 2_000;
 
 /// How runs are listed: by their workflow.
 const ROWS: Rows = Rows {
@@ -62,13 +62,13 @@ impl Projection for Runs {
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let (mut rest, mut most) = (events.to_vec(), ASKED);
+            let (mut rest, mut most) = (events.to_vec(), RUNS_AT_ONCE);
             while !rest.is_empty() {
                 let begun = begun_before(&rest);
                 let asked = &begun[..begun.len().min(most)];
                 let (folded, covered) = rows::read(rows, asked).await?;
                 // The server weighs all that it is asked for, each time.
-                most = (2 * covered).clamp(1, ASKED);
+                most = (2 * covered).clamp(1, RUNS_AT_ONCE);
                 let later: HashSet<Key<'a>> = begun[covered..].iter().copied().collect();
                 let is_later = |one: &&Recorded| changes_a_run(one) && later.contains(&key(one));
                 let (left, now): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_later);

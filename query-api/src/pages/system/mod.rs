@@ -19,7 +19,7 @@ use super::visit::{Instead, Visit};
 use crate::state::State;
 
 #[derive(Serialize)]
-struct Standing {
+struct Lag {
     log: &'static str,
     behind: Option<u64>,
 }
@@ -49,23 +49,23 @@ pub(super) async fn show_system(
             None,
         ),
     };
-    let standings = standings(&state).await;
+    let lags = lags(&state).await;
     let mut page = visit.page("system.html", "System", "system").await?;
     page.scripts.extend(script);
-    Ok(page.show(context! { standings => shown(&standings), letters })?)
+    Ok(page.show(context! { lags => shown(&lags), letters })?)
 }
 
-async fn standings(state: &State) -> Vec<Standing> {
-    let mut standings = Vec::new();
+async fn lags(state: &State) -> Vec<Lag> {
+    let mut lags = Vec::new();
     for (log, name) in [
         (Log::Events, "Events"),
         (Log::Locations, "Positions"),
         (Log::Deliveries, "Webhook deliveries"),
     ] {
         let behind = state.behind(log).await;
-        standings.push(Standing { log: name, behind });
+        lags.push(Lag { log: name, behind });
     }
-    standings
+    lags
 }
 
 /// Returns the organization's own dead letters. Those of others are shown to them.
