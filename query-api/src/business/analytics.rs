@@ -65,8 +65,8 @@ pub(super) async fn get_analytics(
 ) -> Result<Json<AnalyticsBody>, HttpError> {
     let parameters = Parameters::of(&uri)?;
     let (span, group_by) = (
-        Span::asked_for(&parameters)?,
-        GroupBy::asked_for(&parameters)?,
+        Span::from_parameters(&parameters)?,
+        GroupBy::from_parameters(&parameters)?,
     );
     if group_by.is_some() && span.is_none() {
         return Err(missing("from"));

@@ -30,7 +30,7 @@ impl GroupBy {
     const ALL: [Self; 4] = [Self::Status, Self::Plan, Self::Source, Self::City];
 
     /// The field that a request groups by, if any.
-    pub(super) fn asked_for(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
+    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
         let Some(word) = parameters.one("groupBy")? else {
             return Ok(None);
         };

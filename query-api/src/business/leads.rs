@@ -13,7 +13,7 @@ use super::list::{Found, ListQuery};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{LEADS, Within, asked_words};
+use crate::search::{LEADS, Within, text_parameter};
 
 #[derive(Debug, Serialize, sqlx::FromRow)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +57,7 @@ pub(super) async fn list_leads(
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
     let query = ListQuery::of(&parameters, &LEADS)?;
-    let status = asked_words(&parameters, "status")?.unwrap_or_default();
+    let status = text_parameter(&parameters, "status")?.unwrap_or_default();
     let models = reading.models(&[Projection::Leads]).await?;
     let (org, page) = (reading.org(), &query.page);
     let within = Within::all(&LEADS, org).of_state(&status);

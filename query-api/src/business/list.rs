@@ -23,7 +23,7 @@ pub(super) struct ListQuery {
 
 impl ListQuery {
     pub(super) fn of(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
-        let search = Search::asked_for(parameters, kind)?;
+        let search = Search::from_parameters(parameters, kind)?;
         let page = Page::asked_in(parameters, search.by, DEFAULT_LIMIT)?;
         Ok(Self { search, page })
     }

@@ -77,7 +77,7 @@ impl Pieces {
 
 impl Span {
     /// Returns the span that a request asks for, if any.
-    pub(super) fn asked_for(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
+    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Option<Self>, HttpError> {
         let (from, to) = (parameters.one("from")?, parameters.one("to")?);
         let (by, timezone) = (parameters.one("by")?, parameters.one("timezone")?);
         let (from, to) = match (from, to) {
@@ -208,7 +208,7 @@ mod tests {
 
     fn span(query: &str) -> Span {
         let uri = format!("/x?{query}").parse().unwrap();
-        let span = Span::asked_for(&Parameters::of(&uri).unwrap()).unwrap();
+        let span = Span::from_parameters(&Parameters::of(&uri).unwrap()).unwrap();
         span.unwrap()
     }
 

@@ -50,7 +50,7 @@ pub(super) async fn list_circles(
     reading: PersonalReading,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let page = Page::from_parameters(&Parameters::of(&uri)?)?;
     let needed = [
         Projection::Accounts,
         Projection::Circles,

@@ -48,7 +48,7 @@ impl Wanted {
     ///
     /// # Errors
     /// If `updatedSince` is not a time, or is combined with a file that has no changes.
-    pub fn asked_for(uri: &Uri, kind: &'static Kind) -> Result<Self, HttpError> {
+    pub fn from_uri(uri: &Uri, kind: &'static Kind) -> Result<Self, HttpError> {
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(uri);
         let parameters = parameters.map(|Query(all)| all).unwrap_or_default();
         let mut formats = parameters.iter().filter(|(name, _)| name == "format");
@@ -123,7 +123,7 @@ mod tests {
     use crate::exports::{COMPANIES, CONTACTS, DEALS};
 
     fn asked(query: &str, kind: &'static Kind) -> (&'static str, Format) {
-        let wanted = Wanted::asked_for(&format!("/x{query}").parse().unwrap(), kind).unwrap();
+        let wanted = Wanted::from_uri(&format!("/x{query}").parse().unwrap(), kind).unwrap();
         (wanted.kind.name, wanted.format)
     }
 
@@ -143,8 +143,7 @@ mod tests {
 
     #[test]
     fn changes_are_those_since_a_moment() {
-        let asked =
-            |query: &str| Wanted::asked_for(&format!("/x?{query}").parse().unwrap(), &DEALS);
+        let asked = |query: &str| Wanted::from_uri(&format!("/x?{query}").parse().unwrap(), &DEALS);
         let since = "2026-11-21T09:30:00Z".parse().ok();
         for query in [
             "updatedSince=2026-11-21T09:30:00Z",
@@ -174,7 +173,7 @@ mod tests {
             (400, "updatedSince: must be before the year 10000 in UTC")
         );
         let query = "/x?format=crm&updatedSince=2026-11-21T09:30:00Z";
-        assert!(Wanted::asked_for(&query.parse().unwrap(), &COMPANIES).is_err());
+        assert!(Wanted::from_uri(&query.parse().unwrap(), &COMPANIES).is_err());
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
         let read_from = [kind.projection, Projection::Organizations];
         let models = reading.models(&read_from).await;
         models.map_err(only_listed_statuses)?;
-        let wanted = Wanted::asked_for(&uri, kind)?;
+        let wanted = Wanted::from_uri(&uri, kind)?;
         let ended = access.ended(reading.caller());
         let org = reading.org();
         exports
@@ -162,7 +162,7 @@ impl Exports {
             format,
             since,
             coding: match format {
-                Format::Csv => Coding::asked_for(headers),
+                Format::Csv => Coding::from_headers(headers),
                 // Both formats are compressed internally.
                 Format::Document(_) => Coding::Identity,
             },

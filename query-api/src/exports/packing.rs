@@ -22,7 +22,7 @@ const ZSTD_LEVEL: i32 = 1;
 
 impl Coding {
     /// Returns the coding that the client prefers, the cheapest of several equal ones.
-    pub(super) fn asked_for(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT_ENCODING).iter();
         let values = values.filter_map(|value| value.to_str().ok());
         let weighed: Vec<(&str, u16)> = values
@@ -146,12 +146,12 @@ mod tests {
     fn asked(value: &str) -> Coding {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
-        Coding::asked_for(&headers)
+        Coding::from_headers(&headers)
     }
 
     #[test]
     fn a_client_gets_what_it_likes_best() {
-        assert_eq!(Coding::asked_for(&HeaderMap::new()), Coding::Identity);
+        assert_eq!(Coding::from_headers(&HeaderMap::new()), Coding::Identity);
         for (value, coding) in [
             ("", Coding::Identity),
             ("identity", Coding::Identity),

@@ -12,7 +12,7 @@ use super::visit::{Instead, Visit};
 use crate::keys::{count_keys, find_keys, find_use};
 use crate::paging::{Listed, Page as Part, Parameters};
 use crate::progress::Projection;
-use crate::search::asked_text;
+use crate::search::search_text;
 use crate::state::State;
 
 pub(super) async fn show_keys(
@@ -21,8 +21,8 @@ pub(super) async fn show_keys(
     uri: Uri,
 ) -> Result<Response, Instead> {
     let parameters = Parameters::of(&uri)?;
-    let part = Part::asked_for(&parameters)?;
-    let text = asked_text(&parameters)?;
+    let part = Part::from_parameters(&parameters)?;
+    let text = search_text(&parameters)?;
     let models = visit.models(&[Projection::ApiKeys]).await?;
     let total = count_keys(visit.org(), text.as_deref(), models).await?;
     let mut keys = find_keys(visit.org(), text.as_deref(), &part, models).await?;

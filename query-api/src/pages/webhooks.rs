@@ -11,7 +11,7 @@ use super::visit::{Instead, Visit};
 use crate::paging::{Page as Part, Parameters};
 use crate::progress::Projection;
 use crate::reading::ResourceId;
-use crate::search::asked_text;
+use crate::search::search_text;
 use crate::state::State;
 use crate::webhooks::{
     LOOKED_THROUGH, Sought, find_deliveries, find_deliveries_in, find_webhook, find_webhooks,
@@ -23,8 +23,8 @@ const STATUSES: [&str; 3] = ["FAILED", "PENDING", "SUCCEEDED"];
 
 pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, Instead> {
     let parameters = Parameters::of(&uri)?;
-    let part = Part::asked_for(&parameters)?;
-    let text = asked_text(&parameters)?;
+    let part = Part::from_parameters(&parameters)?;
+    let text = search_text(&parameters)?;
     let models = visit.models(&[Projection::Webhooks]).await?;
     let mut webhooks = find_webhooks(visit.org(), text.as_deref(), &part, models).await?;
     let next = part.next_link(&uri, &mut webhooks);
@@ -42,7 +42,7 @@ pub(super) async fn show_webhook(
     uri: Uri,
 ) -> Result<Response, Instead> {
     let parameters = Parameters::of(&uri)?;
-    let part = Part::asked_for(&parameters)?;
+    let part = Part::from_parameters(&parameters)?;
     let status = parameters.one("status")?.unwrap_or_default();
     if !status.is_empty() && !STATUSES.contains(&status) {
         let wanted = "status: must be FAILED, PENDING or SUCCEEDED";
@@ -52,8 +52,8 @@ pub(super) async fn show_webhook(
     let models = visit.models(&read_from).await?;
     let webhook = find_webhook(visit.org(), &id, models).await?;
     let webhook = webhook.ok_or_else(no_webhook)?;
-    let text = asked_text(&parameters)?;
-    let sought = Sought::asked_for(&parameters, &id, state.log.keyring())?;
+    let text = search_text(&parameters)?;
+    let sought = Sought::from_parameters(&parameters, &id, state.log.keyring())?;
     let mut deliveries = match sought {
         Some(sought) => sought.find(visit.org(), &id, &part, models).await?.0,
         None if status.is_empty() => find_deliveries(visit.org(), &id, &part, models).await?,

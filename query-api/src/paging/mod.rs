@@ -61,7 +61,7 @@ struct Envelope<T> {
 
 impl Page {
     /// Returns the page that a request asks for of a list that is ordered newest first.
-    pub(crate) fn asked_for(parameters: &Parameters) -> Result<Self, HttpError> {
+    pub(crate) fn from_parameters(parameters: &Parameters) -> Result<Self, HttpError> {
         Self::asked_in(parameters, Sorted::Created, DEFAULT_LIMIT)
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn asked(query: &str) -> Result<Page, String> {
         let uri: Uri = format!("/list{query}").parse().unwrap();
         Parameters::of(&uri)
-            .and_then(|parameters| Page::asked_for(&parameters))
+            .and_then(|parameters| Page::from_parameters(&parameters))
             .map_err(|error| error.message.into_owned())
     }
 

@@ -82,7 +82,7 @@ mod tests {
     fn answer(query: &str, items: &[Item]) -> Response {
         let uri: Uri = format!("/list{query}").parse().unwrap();
         let parameters = Parameters::of(&uri).unwrap();
-        let page = Page::asked_for(&parameters).unwrap();
+        let page = Page::from_parameters(&parameters).unwrap();
         page.answer_one_by_one(&uri, items.to_vec(), 9, read)
     }
 

@@ -4,8 +4,8 @@ use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound as _, TimeDelta, Utc};
 use service::HttpError;
 use sqlx::{Postgres, QueryBuilder};
 
-use super::asked::asked_words;
 use super::kind::{Field, Holds, Kind, is_known_by_key};
+use super::query::text_parameter;
 use crate::paging::{Grouping, Parameters, time_of, wrong};
 
 /// A filter of a kind's records. Without any restriction it lists all of them.
@@ -21,7 +21,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// Returns the filter that a request asks for, among the fields of a kind.
-    pub(super) fn asked_for(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
+    pub(super) fn from_parameters(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
         let (from, before) = (
             asked_time(parameters, "createdFrom")?,
             asked_time(parameters, "createdBefore")?,
@@ -33,7 +33,7 @@ impl Filter {
         let mut values = Vec::new();
         for grouping in [Grouping::City, Grouping::Owner] {
             if let Some(field) = kind.field(grouping)
-                && let Some(value) = asked_words(parameters, field.called)?
+                && let Some(value) = text_parameter(parameters, field.called)?
             {
                 values.push((grouping, value));
             }
@@ -157,7 +157,7 @@ mod tests {
     fn asked(query: &str, kind: &Kind) -> Result<Filter, String> {
         let uri = format!("/list?{query}").parse().unwrap();
         Parameters::of(&uri)
-            .and_then(|parameters| Filter::asked_for(&parameters, kind))
+            .and_then(|parameters| Filter::from_parameters(&parameters, kind))
             .map_err(|error| error.message.into_owned())
     }
 

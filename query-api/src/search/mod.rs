@@ -4,20 +4,20 @@
 //! They are planned anew each time: whether scanning in order or looking up the matches is faster
 //! depends on the text.
 
-mod asked;
 mod counts;
 mod filter;
 mod hit;
 mod kind;
 mod order;
 mod page;
+mod query;
 mod rarest;
 mod statement;
 mod total;
 mod turns;
 
-pub(crate) use self::asked::{Search, anywhere, asked_text, asked_words};
 pub(crate) use self::counts::Counts;
 pub(crate) use self::hit::Hits;
 pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
+pub(crate) use self::query::{Search, anywhere, search_text, text_parameter};
 pub(crate) use self::statement::Within;

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
-use super::asked::Search;
 use super::kind::{Field, Holds, Kind};
+use super::query::Search;
 use crate::paging::{SortKey, Sorted};
 
 /// The order of a list.

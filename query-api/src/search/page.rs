@@ -2,8 +2,8 @@
 
 use sqlx::{Postgres, QueryBuilder};
 
-use super::asked::Search;
 use super::order::{Order, Stretch, WALKED};
+use super::query::Search;
 use super::rarest::Part;
 use super::statement::Within;
 use crate::paging::Page;
@@ -137,7 +137,7 @@ mod tests {
         let uri = format!("/list?sort={sort}{}", cursor.unwrap_or_default());
         let uri = uri.parse().unwrap();
         let parameters = Parameters::of(&uri).unwrap();
-        let search = Search::asked_for(&parameters, kind).unwrap();
+        let search = Search::from_parameters(&parameters, kind).unwrap();
         let page = Page::asked_in(&parameters, search.by, 20).unwrap();
         let org = OrgId::from("org");
         let within = Within::all(kind, &org);

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use sqlx::{PgPool, QueryBuilder};
 
-use super::asked::Search;
 use super::counts::{Counts, Text};
+use super::query::Search;
 use super::statement::Within;
 
 /// Characters of the pieces whose records are counted: two trigrams.

@@ -5,10 +5,10 @@ use schemas::OrgId;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 
-use super::asked::{Search, anywhere};
 use super::counts::Counts;
 use super::hit::{Found, Hits};
 use super::kind::{Kind, is_known_by_key};
+use super::query::{Search, anywhere};
 use super::rarest::Part;
 use crate::paging::{Grouping, Page};
 

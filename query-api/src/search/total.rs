@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 
-use super::asked::Search;
 use super::counts::{Counted, Counts, Version};
 use super::filter::Filter;
 use super::kind::{Field, is_known_by_key};
+use super::query::Search;
 use super::rarest::Part;
 use super::statement::Within;
 use crate::paging::Grouping;

@@ -55,8 +55,8 @@ pub(super) async fn list_deliveries(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let page = Page::asked_for(&parameters)?;
-    let sought = Sought::asked_for(&parameters, &webhook, state.log.keyring())?;
+    let page = Page::from_parameters(&parameters)?;
+    let sought = Sought::from_parameters(&parameters, &webhook, state.log.keyring())?;
     let read_from = [Projection::Webhooks, Projection::Deliveries];
     let models = reading.models(&read_from).await?;
     let org = reading.org();

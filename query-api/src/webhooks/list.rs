@@ -11,15 +11,15 @@ use super::Webhook;
 use crate::paging::{Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{anywhere, asked_text};
+use crate::search::{anywhere, search_text};
 
 pub(super) async fn list_webhooks(
     reading: Reading<scope::ManageWebhooks>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let page = Page::asked_for(&parameters)?;
-    let text = asked_text(&parameters)?;
+    let page = Page::from_parameters(&parameters)?;
+    let text = search_text(&parameters)?;
     let models = reading.models(&[Projection::Webhooks]).await?;
     let total = count_webhooks(reading.org(), text.as_deref(), models).await?;
     let webhooks = find_webhooks(reading.org(), text.as_deref(), &page, models).await?;

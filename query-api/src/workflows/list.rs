@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{anywhere, asked_text};
+use crate::search::{anywhere, search_text};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,8 +42,8 @@ pub(super) async fn list_workflows(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let page = Page::asked_for(&parameters)?;
-    let text = asked_text(&parameters)?;
+    let page = Page::from_parameters(&parameters)?;
+    let text = search_text(&parameters)?;
     let models = reading.models(&[Projection::Workflows]).await?;
     let total = count_workflows(reading.org(), text.as_deref(), models).await?;
     let workflows = find_workflows(reading.org(), text.as_deref(), &page, models).await?;

@@ -50,7 +50,7 @@ pub(super) async fn list_runs(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let page = Page::asked_for(&parameters)?;
+    let page = Page::from_parameters(&parameters)?;
     let state = asked_state(&parameters)?;
     let read_from = [Projection::Workflows, Projection::Runs];
     let models = reading.models(&read_from).await?;

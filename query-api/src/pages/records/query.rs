@@ -9,7 +9,7 @@ use super::kinds::{Kind, Look};
 use crate::pages::address::encoded;
 use crate::pages::frame::shown;
 use crate::paging::{Grouping, Parameters};
-use crate::search::{Search, asked_words};
+use crate::search::{Search, text_parameter};
 
 /// The request for a list.
 pub(super) struct RecordsQuery<'a> {
@@ -58,8 +58,8 @@ impl<'a> RecordsQuery<'a> {
         };
         Ok(Self {
             kind,
-            search: Search::asked_for(parameters, kind.list)?,
-            state: asked_words(parameters, "status")?.unwrap_or_default(),
+            search: Search::from_parameters(parameters, kind.list)?,
+            state: text_parameter(parameters, "status")?.unwrap_or_default(),
             sort: parameters.one("sort")?,
             span: [
                 ("createdFrom", "Created from", given("createdFrom")?),

@@ -53,7 +53,7 @@ pub(in crate::pages) async fn list_matching(
     let action = parameters.one("action")?.unwrap_or_default();
     let states = states_for(action, &filter)
         .ok_or_else(|| HttpError::bad_request("action: must be cancel or retry"))?;
-    let page = Page::asked_for(&parameters)?;
+    let page = Page::from_parameters(&parameters)?;
     let models = visit.models(&[Projection::Runs]).await?;
     let count = count(visit.org(), &filter, &states, models).await?;
     let search = Search::page(&page);

@@ -23,7 +23,7 @@ struct Choice {
 
 pub(in crate::pages) async fn list_runs(visit: Visit, uri: Uri) -> Result<Response, Instead> {
     let filter = Filter::of(&uri)?;
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let page = Page::from_parameters(&Parameters::of(&uri)?)?;
     let read_from = [Projection::Workflows, Projection::Runs];
     let models = visit.models(&read_from).await?;
     // A search reads many payloads.

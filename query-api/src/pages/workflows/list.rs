@@ -46,7 +46,7 @@ pub(in crate::pages) async fn list_workflows(
     uri: Uri,
     AppState(state): AppState<State>,
 ) -> Result<Response, Instead> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let page = Page::from_parameters(&Parameters::of(&uri)?)?;
     let read_from = [Projection::Workflows, Projection::Runs];
     let models = visit.models(&read_from).await?;
     let since = state.clock.now() - TimeDelta::days(1);

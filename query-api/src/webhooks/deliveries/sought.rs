@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Delivery, of_types};
 use crate::paging::{Page, Parameters};
-use crate::search::{anywhere, asked_text};
+use crate::search::{anywhere, search_text};
 
 /// The prefix of deliveries' ids.
 const DELIVERY: &str = "msg_";
@@ -25,12 +25,12 @@ pub(crate) enum Sought {
 impl Sought {
     /// Returns the search that a request asks for. An endpoint receives an event in one delivery,
     /// whose id follows from the event's.
-    pub(crate) fn asked_for(
+    pub(crate) fn from_parameters(
         parameters: &Parameters,
         webhook: &str,
         keyring: &Keyring,
     ) -> Result<Option<Self>, HttpError> {
-        let Some(text) = asked_text(parameters)? else {
+        let Some(text) = search_text(parameters)? else {
             return Ok(None);
         };
         if let Ok(event) = Uuid::try_parse(&text) {

@@ -24,7 +24,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// Returns the search that a request asks for among records of a kind.
-    pub(crate) fn asked_for(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
+    pub(crate) fn from_parameters(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
         let sort = parameters.one("sort")?.unwrap_or("-createdAt");
         let (name, descending) = match sort.strip_prefix('-') {
             Some(name) => (name, true),
@@ -33,8 +33,8 @@ impl Search {
         let by = kind.sorted(name);
         let by = by.ok_or_else(|| no_such_sort(sort, kind))?;
         Ok(Self {
-            text: asked_text(parameters)?,
-            filter: Filter::asked_for(parameters, kind)?,
+            text: search_text(parameters)?,
+            filter: Filter::from_parameters(parameters, kind)?,
             by,
             descending,
         })
@@ -62,12 +62,12 @@ pub(crate) fn anywhere(text: &str) -> String {
 }
 
 /// Returns the search text; `None` if it is blank, as sent by an empty form.
-pub(crate) fn asked_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
-    asked_words(parameters, "q")
+pub(crate) fn search_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
+    text_parameter(parameters, "q")
 }
 
 /// Returns the words that a parameter gives; `None` if it is blank.
-pub(crate) fn asked_words(
+pub(crate) fn text_parameter(
     parameters: &Parameters,
     name: &str,
 ) -> Result<Option<String>, HttpError> {
@@ -102,7 +102,7 @@ mod tests {
     fn asked(query: &str, kind: &Kind) -> Result<Search, String> {
         let uri = format!("/list{query}").parse().unwrap();
         Parameters::of(&uri)
-            .and_then(|parameters| Search::asked_for(&parameters, kind))
+            .and_then(|parameters| Search::from_parameters(&parameters, kind))
             .map_err(|error| error.message.into_owned())
     }
 
