@@ -168,13 +168,21 @@ impl Group {
             let mut sorting = Sorting {
                 log,
                 parked: member.parked.clone(),
-                aside: Vec::new(),
+                dead_letters: Vec::new(),
             };
             let events = sorting.sort(member, items);
             sorting.apply(member, &mut transaction, events).await?;
-            sorting.aside.sort_unstable_by_key(|one| one.sequence);
-            dead_letters::keep(&mut transaction, self.log, member.name(), &sorting.aside).await?;
-            report(member.name(), &sorting.aside);
+            sorting
+                .dead_letters
+                .sort_unstable_by_key(|one| one.sequence);
+            dead_letters::keep(
+                &mut transaction,
+                self.log,
+                member.name(),
+                &sorting.dead_letters,
+            )
+            .await?;
+            report(member.name(), &sorting.dead_letters);
             parked.push(sorting.parked);
         }
         transaction.commit().await?;
@@ -230,7 +238,7 @@ impl Group {
 struct Sorting<'a> {
     log: &'a EventLog,
     parked: ParkedAggregates,
-    aside: Vec<NewDeadLetter<'a>>,
+    dead_letters: Vec<NewDeadLetter<'a>>,
 }
 
 impl<'a> Sorting<'a> {
@@ -262,7 +270,7 @@ impl<'a> Sorting<'a> {
     fn end(&mut self, end: &Recorded, events: &mut Vec<&'a Recorded>) {
         let subject = self.log.subject_of(&end.stream);
         events.retain(|event| event.stream != end.stream);
-        self.aside.retain(|one| one.subject != subject);
+        self.dead_letters.retain(|one| one.subject != subject);
         self.parked.release(&subject);
     }
 
@@ -314,7 +322,7 @@ impl<'a> Sorting<'a> {
         if event.sequence < behind {
             return false;
         }
-        self.aside.push(NewDeadLetter {
+        self.dead_letters.push(NewDeadLetter {
             sequence: event.sequence,
             subject,
             event: Some(event),
@@ -334,7 +342,7 @@ impl<'a> Sorting<'a> {
             Some(behind) if behind < sequence => Fate::Waits(behind),
             _ => {
                 // A later event that cannot be read is found before any event is applied.
-                let later = self.aside.iter_mut();
+                let later = self.dead_letters.iter_mut();
                 for later in later.filter(|one| one.subject == subject && one.sequence > sequence) {
                     later.fate = Fate::Waits(sequence);
                 }
@@ -342,7 +350,7 @@ impl<'a> Sorting<'a> {
                 Fate::Refused(reason)
             }
         };
-        self.aside.push(NewDeadLetter {
+        self.dead_letters.push(NewDeadLetter {
             sequence,
             subject,
             event,
@@ -357,8 +365,8 @@ fn ends_its_aggregate(event: &Event) -> bool {
     matches!(event, Event::AccountForgotten(_) | Event::RunForgotten(_))
 }
 
-fn report(projection: &'static str, aside: &[NewDeadLetter<'_>]) {
-    for one in aside {
+fn report(projection: &'static str, dead_letters: &[NewDeadLetter<'_>]) {
+    for one in dead_letters {
         if let Fate::Refused(_) = one.fate {
             // The reason may quote the event, so it is stored only in the table.
             tracing::error!(

@@ -138,12 +138,12 @@ pub(crate) async fn keep(
     rows: &mut PgConnection,
     log: Log,
     projection: &str,
-    aside: &[NewDeadLetter<'_>],
+    new: &[NewDeadLetter<'_>],
 ) -> Result<(), sqlx::Error> {
-    if aside.is_empty() {
+    if new.is_empty() {
         return Ok(());
     }
-    let events = || aside.iter().map(|one| one.event);
+    let events = || new.iter().map(|one| one.event);
     let reason = |one: &NewDeadLetter<'_>| match &one.fate {
         // The reason may quote what was in the event.
         Fate::Refused(reason) => Some(reason.replace('\0', "\u{fffd}")),
@@ -162,8 +162,8 @@ pub(crate) async fn keep(
              $7::text[], $8::uuid[], $9::text[], $10::text[], $11::bigint[])",
         projection,
         log_name(log),
-        aside.iter().map(|one| bigint(one.sequence)).bind_iter() as _,
-        aside.iter().map(|one| one.subject.as_str()).bind_iter() as _,
+        new.iter().map(|one| bigint(one.sequence)).bind_iter() as _,
+        new.iter().map(|one| one.subject.as_str()).bind_iter() as _,
         events()
             .map(|event| event.map(|e| e.stream.org.as_str()))
             .bind_iter() as _,
@@ -175,8 +175,8 @@ pub(crate) async fn keep(
         events()
             .map(|event| event.map(|e| e.event.recorded_type()))
             .bind_iter() as _,
-        aside.iter().map(reason).bind_iter() as _,
-        aside.iter().map(behind).bind_iter() as _,
+        new.iter().map(reason).bind_iter() as _,
+        new.iter().map(behind).bind_iter() as _,
     )
     .execute(rows)
     .await?;

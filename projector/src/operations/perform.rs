@@ -86,12 +86,12 @@ async fn once(
             told.extend(verified.told);
             Ok(outcome.told(told))
         }
-        OperationKind::Retry => letters(deps, operation, tell, false).await,
-        OperationKind::Skip => letters(deps, operation, tell, true).await,
+        OperationKind::Retry => repair_dead_letters(deps, operation, tell, false).await,
+        OperationKind::Skip => repair_dead_letters(deps, operation, tell, true).await,
     }
 }
 
-async fn letters(
+async fn repair_dead_letters(
     deps: &Dependencies,
     operation: &Operation,
     tell: Tell<'_>,
