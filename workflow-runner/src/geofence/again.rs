@@ -1,4 +1,4 @@
-//! Considers positions again that were set aside, a round at a time for each organization.
+//! Considers positions again that were deferred, a round at a time for each organization.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use futures::future::join_all;
 use schemas::{AccountId, Log, OrgId};
 use tokio::time::sleep;
 
-use super::aside::{Again, Round};
 use super::crossings::Crossings;
+use super::deferred::{Again, Round};
 use super::in_order::{At, Consider as _};
 use crate::leases::Leases;
 use crate::retry::retry_while;

@@ -1,4 +1,4 @@
-//! Positions that are set aside.
+//! Positions that wait to be considered again.
 //!
 //! While the log is slow, it takes little from an organization that writes much. Where a position
 //! cannot be considered at the places of such an organization, only that waits here, and all others
@@ -19,9 +19,9 @@ const POSITIONS: usize = 16;
 const POSITION_BYTES: usize = 16;
 const PERSON_BYTES: usize = 256;
 
-/// The positions that are set aside.
+/// Positions that wait, by the organization at which they do.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct DeferredPositions {
     by_org: BTreeMap<OrgId, OfOrg>,
     /// The organizations at which positions of a person wait.
     orgs: HashMap<AccountId, BTreeSet<OrgId>>,
@@ -45,9 +45,9 @@ struct Waiting {
     positions: VecDeque<u64>,
 }
 
-/// A position to be set aside at an organization.
+/// A position to be deferred at an organization.
 #[derive(Debug)]
-pub(super) struct SetAside {
+pub(super) struct DeferredPosition {
     pub(super) org: OrgId,
     pub(super) account: AccountId,
     /// The person's partition.
@@ -70,15 +70,15 @@ pub(super) struct Again {
     pub(super) positions: Vec<u64>,
 }
 
-impl Aside {
+impl DeferredPositions {
     /// The organizations at which earlier positions of a person wait.
     pub(super) fn of(&self, account: AccountId) -> BTreeSet<OrgId> {
         self.orgs.get(&account).cloned().unwrap_or_default()
     }
 
-    /// Sets a position aside, behind the person's earlier ones.
-    pub(super) fn push(&mut self, one: SetAside) {
-        let SetAside {
+    /// Defers a position, behind the person's earlier ones.
+    pub(super) fn push(&mut self, one: DeferredPosition) {
+        let DeferredPosition {
             org,
             account,
             partition,
@@ -206,5 +206,5 @@ impl OfOrg {
 }
 
 #[cfg(test)]
-#[path = "aside_tests.rs"]
+#[path = "deferred_tests.rs"]
 mod tests;

@@ -5,8 +5,8 @@ fn org(name: &str) -> OrgId {
 }
 
 /// A position of a person in the partition of that number.
-fn one(name: &str, person: u16, sequence: u64) -> SetAside {
-    SetAside {
+fn one(name: &str, person: u16, sequence: u64) -> DeferredPosition {
+    DeferredPosition {
         org: org(name),
         account: AccountId(person.into()),
         partition: person,
@@ -14,13 +14,13 @@ fn one(name: &str, person: u16, sequence: u64) -> SetAside {
     }
 }
 
-/// Sets positions of organizations' persons aside.
-fn aside(positions: &[(&str, u16, u64)]) -> Aside {
-    let mut aside = Aside::default();
+/// Defers positions of organizations' persons.
+fn deferred(positions: &[(&str, u16, u64)]) -> DeferredPositions {
+    let mut deferred = DeferredPositions::default();
     for (name, person, sequence) in positions {
-        aside.push(one(name, *person, *sequence));
+        deferred.push(one(name, *person, *sequence));
     }
-    aside
+    deferred
 }
 
 fn again(person: u16, positions: &[u64]) -> Again {
@@ -33,74 +33,74 @@ fn again(person: u16, positions: &[u64]) -> Again {
 
 #[test]
 fn a_persons_positions_are_considered_again_in_their_order_until_none_waits() {
-    let mut aside = aside(&[("a", 1, 5), ("a", 2, 6), ("a", 1, 7)]);
-    assert_eq!(aside.of(AccountId(1)), BTreeSet::from([org("a")]));
-    let round = aside.next().unwrap();
+    let mut deferred = deferred(&[("a", 1, 5), ("a", 2, 6), ("a", 1, 7)]);
+    assert_eq!(deferred.of(AccountId(1)), BTreeSet::from([org("a")]));
+    let round = deferred.next().unwrap();
     assert_eq!(round.persons, [again(1, &[5, 7]), again(2, &[6])]);
-    assert_eq!(aside.next(), None, "one round of it at a time");
-    aside.push(one("a", 1, 9));
-    aside.ended(&org("a"), &[(AccountId(1), 5), (AccountId(2), 6)]);
-    assert!(aside.of(AccountId(2)).is_empty());
-    assert_eq!(aside.next().unwrap().persons, [again(1, &[7, 9])]);
-    aside.ended(&org("a"), &[(AccountId(1), 9)]);
-    assert_eq!(aside.next(), None);
-    assert!(aside.by_org.is_empty() && aside.orgs.is_empty());
-    assert_eq!((aside.positions, aside.bytes()), (0, 0));
+    assert_eq!(deferred.next(), None, "one round of it at a time");
+    deferred.push(one("a", 1, 9));
+    deferred.ended(&org("a"), &[(AccountId(1), 5), (AccountId(2), 6)]);
+    assert!(deferred.of(AccountId(2)).is_empty());
+    assert_eq!(deferred.next().unwrap().persons, [again(1, &[7, 9])]);
+    deferred.ended(&org("a"), &[(AccountId(1), 9)]);
+    assert_eq!(deferred.next(), None);
+    assert!(deferred.by_org.is_empty() && deferred.orgs.is_empty());
+    assert_eq!((deferred.positions, deferred.bytes()), (0, 0));
 }
 
 #[test]
 fn organizations_and_their_persons_take_turns() {
     let mut positions: Vec<(&str, u16, u64)> = (1..=100).map(|one| ("a", one, 1)).collect();
     positions.extend([("b", 1, 2), ("c", 1, 3)]);
-    let mut aside = aside(&positions);
+    let mut deferred = deferred(&positions);
     let mut firsts = Vec::new();
     for _ in 0..6 {
-        let round = aside.next().unwrap();
-        aside.ended(&round.org, &[]);
+        let round = deferred.next().unwrap();
+        deferred.ended(&round.org, &[]);
         firsts.push((round.org.into_string(), round.persons[0].account.0));
     }
     let all = [("a", 1), ("b", 1), ("c", 1), ("a", 65), ("b", 1), ("c", 1)];
     assert_eq!(firsts, all.map(|(name, person)| (name.to_owned(), person)));
-    let round = aside.next().unwrap();
+    let round = deferred.next().unwrap();
     let persons: BTreeSet<u64> = round.persons.iter().map(|again| again.account.0).collect();
     assert_eq!((round.persons.len(), persons.len()), (PERSONS, PERSONS));
     assert!(persons.contains(&29) && !persons.contains(&1));
 }
 
 #[test]
-fn positions_set_aside_are_held_by_partition_and_dropped_with_it() {
-    let mut aside = aside(&[("a", 1, 5), ("b", 1, 4), ("b", 2, 6)]);
-    assert_eq!(aside.firsts(), BTreeMap::from([(1, 4), (2, 6)]));
-    let round = aside.next().unwrap();
+fn deferred_positions_are_held_by_partition_and_dropped_with_it() {
+    let mut deferred = deferred(&[("a", 1, 5), ("b", 1, 4), ("b", 2, 6)]);
+    assert_eq!(deferred.firsts(), BTreeMap::from([(1, 4), (2, 6)]));
+    let round = deferred.next().unwrap();
     assert_eq!(round.org, org("a"));
-    aside.retain(|partition| partition == 2);
-    assert_eq!(aside.firsts(), BTreeMap::from([(2, 6)]));
-    assert!(aside.of(AccountId(1)).is_empty());
-    assert_eq!(aside.positions, 1);
+    deferred.retain(|partition| partition == 2);
+    assert_eq!(deferred.firsts(), BTreeMap::from([(2, 6)]));
+    assert!(deferred.of(AccountId(1)).is_empty());
+    assert_eq!(deferred.positions, 1);
     // The person is ours again before the round has ended.
-    aside.push(one("a", 1, 8));
-    assert_eq!(aside.next().unwrap().org, org("b"));
-    assert_eq!(aside.next(), None);
-    aside.ended(&round.org, &[]);
-    assert_eq!(aside.next().unwrap().persons, [again(1, &[8])]);
+    deferred.push(one("a", 1, 8));
+    assert_eq!(deferred.next().unwrap().org, org("b"));
+    assert_eq!(deferred.next(), None);
+    deferred.ended(&round.org, &[]);
+    assert_eq!(deferred.next().unwrap().persons, [again(1, &[8])]);
 }
 
 #[test]
-fn what_is_set_aside_is_bounded() {
-    let mut aside = Aside::default();
+fn deferred_positions_are_bounded() {
+    let mut deferred = DeferredPositions::default();
     for sequence in 0..MOST as u64 {
-        assert!(!aside.is_full());
+        assert!(!deferred.is_full());
         let person = u16::try_from(sequence % 100).unwrap();
-        aside.push(one("a", person, sequence));
+        deferred.push(one("a", person, sequence));
     }
-    assert!(aside.is_full());
-    let round = aside.next().unwrap();
+    assert!(deferred.is_full());
+    let round = deferred.next().unwrap();
     assert!(
         round
             .persons
             .iter()
             .all(|again| again.positions.len() == POSITIONS)
     );
-    aside.ended(&round.org, &[(AccountId(0), 0)]);
-    assert!(!aside.is_full());
+    deferred.ended(&round.org, &[(AccountId(0), 0)]);
+    assert!(!deferred.is_full());
 }

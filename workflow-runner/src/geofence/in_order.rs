@@ -44,21 +44,21 @@ pub(super) trait Consider {
 }
 
 /// Considers a person's positions. `waiting` are the organizations at which earlier ones wait.
-/// Returns the positions to be set aside, and at which organizations.
+/// Returns the positions to be deferred, and at which organizations.
 pub(super) async fn go_through(
     crossings: &impl Consider,
     positions: &[Fresh],
     mut waiting: BTreeSet<OrgId>,
 ) -> Vec<(OrgId, u64)> {
-    let mut aside = Vec::new();
+    let mut deferred = Vec::new();
     for fresh in positions {
         let at = At::AllBut(&waiting);
         let away = crossings.consider(&fresh.recorded, at).await;
         waiting.extend(away);
         let sequence = fresh.recorded.sequence;
-        aside.extend(waiting.iter().map(|org| (org.clone(), sequence)));
+        deferred.extend(waiting.iter().map(|org| (org.clone(), sequence)));
     }
-    aside
+    deferred
 }
 
 #[cfg(test)]
@@ -119,19 +119,19 @@ mod tests {
             asked: Mutex::default(),
         };
         let positions = [position(1), position(4)];
-        let aside = go_through(&places, &positions, BTreeSet::new()).await;
+        let deferred = go_through(&places, &positions, BTreeSet::new()).await;
         let much = |sequence| (OrgId::from("much"), sequence);
-        assert_eq!(aside, [much(1), much(4)]);
+        assert_eq!(deferred, [much(1), much(4)]);
         let asked = std::mem::take(&mut *places.asked.lock().unwrap());
         let at_once = [("a", 1), ("much", 1), ("b", 1), ("a", 4), ("b", 4)];
         assert_eq!(asked, at_once, "what follows waits behind the first");
         // The log takes all again, and earlier positions still wait.
         *places.away.lock().unwrap() = None;
         let waiting = BTreeSet::from([OrgId::from("much")]);
-        let aside = go_through(&places, &[position(6)], waiting).await;
-        assert_eq!(aside, [much(6)]);
+        let deferred = go_through(&places, &[position(6)], waiting).await;
+        assert_eq!(deferred, [much(6)]);
         assert_eq!(*places.asked.lock().unwrap(), [("a", 6), ("b", 6)]);
-        let aside = go_through(&places, &[position(8)], BTreeSet::new()).await;
-        assert!(aside.is_empty());
+        let deferred = go_through(&places, &[position(8)], BTreeSet::new()).await;
+        assert!(deferred.is_empty());
     }
 }

@@ -4,14 +4,14 @@
 //! follows from the log alone ([`recent`]). A crossing is appended to the stream of its person and
 //! place after the one before it, so a second attempt to record it finds it recorded.
 //!
-//! What the log does not take from an organization at present is set aside ([`aside`]) and
+//! What the log does not take from an organization at present is deferred ([`deferred`]) and
 //! considered [`again`], so that no organization holds up another. A checkpoint ends before what
 //! waits there.
 
 mod again;
-mod aside;
 mod checkpoint;
 mod crossings;
+mod deferred;
 mod in_order;
 mod past;
 mod recent;
@@ -37,9 +37,9 @@ use crate::people::People;
 use crate::retry::retry_while;
 use crate::task::Task;
 use again::{Ended, ROUNDS, Rounds};
-use aside::{Aside, SetAside};
 use checkpoint::Through;
 use crossings::Crossings;
+use deferred::{DeferredPosition, DeferredPositions};
 use in_order::go_through;
 use recent::{Fresh, Recent};
 
@@ -107,7 +107,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         saving: Saving::new(checkpoints, SPREAD),
         recent: Recent::after(end),
         through: OwnedPartitions::default(),
-        aside: Aside::default(),
+        deferred: DeferredPositions::default(),
         rounds: FuturesUnordered::new(),
     };
     Ok(Box::pin(watching.run(shutdown)).await?)
@@ -122,10 +122,10 @@ struct Geofence {
     saving: Saving<Through>,
     crossings: Arc<Crossings>,
     recent: Recent,
-    /// How far each of our partitions has been considered, apart from what is set aside.
+    /// How far each of our partitions has been considered, apart from what is deferred.
     through: OwnedPartitions<u64>,
-    aside: Aside,
-    /// What is set aside, being considered again.
+    deferred: DeferredPositions,
+    /// What is deferred, being considered again.
     rounds: FuturesUnordered<Task<Ended>>,
 }
 
@@ -143,14 +143,14 @@ impl Geofence {
         self.change_ownership().await;
         loop {
             let is_due = self.tail.caught_up() || self.recent.is_full();
-            let more = is_due && !self.aside.is_full() && self.consider().await;
+            let more = is_due && !self.deferred.is_full() && self.consider().await;
             self.begin_rounds();
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.save(),
                 () = self.saving.ended() => {}
                 Some(ended) = self.rounds.next() => {
-                    self.aside.ended(&ended.org, &ended.considered);
+                    self.deferred.ended(&ended.org, &ended.considered);
                 }
                 batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
@@ -201,7 +201,7 @@ impl Geofence {
         let through = &self.through;
         let is_ours = |account| through.serves(partition_of_person(account));
         self.recent.retain(is_ours, gained);
-        self.aside.retain(|partition| through.serves(partition));
+        self.deferred.retain(|partition| through.serves(partition));
         if after < self.recent.head() {
             let follow = || self.log.follow(Log::Locations, after, &[]);
             // Every failure here is temporary.
@@ -240,15 +240,15 @@ impl Geofence {
             Some(last) => (true, last),
             None => (false, self.recent.head()),
         };
-        let (passed, aside) = self.pass(held.into_keys(), due).await;
+        let (passed, deferred) = self.pass(held.into_keys(), due).await;
         for (partition, reached) in self.through.served_mut() {
             if passed.contains(&partition) {
                 *reached = through.max(*reached);
             }
         }
-        for one in aside {
+        for one in deferred {
             if passed.contains(&one.partition) {
-                self.aside.push(one);
+                self.deferred.push(one);
             }
         }
         self.drop_considered();
@@ -264,12 +264,12 @@ impl Geofence {
     }
 
     /// Considers positions, those of different persons concurrently. Returns the partitions that
-    /// were certainly ours meanwhile, and the positions to be set aside.
+    /// were certainly ours meanwhile, and the positions to be deferred.
     async fn pass(
         &self,
         partitions: impl Iterator<Item = u16>,
         due: Vec<Fresh>,
-    ) -> (BTreeSet<u16>, Vec<SetAside>) {
+    ) -> (BTreeSet<u16>, Vec<DeferredPosition>) {
         let guards: BTreeMap<u16, LeaseGuard> = partitions
             .filter_map(|partition| Some((partition, self.leases.guard(partition)?)))
             .collect();
@@ -287,30 +287,32 @@ impl Geofence {
         let considering = persons
             .iter()
             .map(|(account, positions)| self.consider_one(*account, positions));
-        let aside = join_all(considering).await.into_iter().flatten();
+        let deferred = join_all(considering).await.into_iter().flatten();
         let valid = guards.into_iter().filter(|(_, guard)| guard.is_valid());
         let valid = valid.map(|(partition, _)| partition);
-        (valid.collect(), aside.collect())
+        (valid.collect(), deferred.collect())
     }
 
-    /// Considers a person's positions in order; returns those to be set aside.
-    async fn consider_one(&self, account: AccountId, positions: &[Fresh]) -> Vec<SetAside> {
-        let waiting = self.aside.of(account);
-        let aside = go_through(&*self.crossings, positions, waiting).await;
+    /// Considers a person's positions in order; returns those to be deferred.
+    async fn consider_one(&self, account: AccountId, positions: &[Fresh]) -> Vec<DeferredPosition> {
+        let waiting = self.deferred.of(account);
+        let deferred = go_through(&*self.crossings, positions, waiting).await;
         let partition = partition_of_person(account);
-        let set_aside = aside.into_iter().map(|(org, sequence)| SetAside {
-            org,
-            account,
-            partition,
-            sequence,
-        });
-        set_aside.collect()
+        let deferred = deferred
+            .into_iter()
+            .map(|(org, sequence)| DeferredPosition {
+                org,
+                account,
+                partition,
+                sequence,
+            });
+        deferred.collect()
     }
 
-    /// Considers again what was set aside.
+    /// Considers again what was deferred.
     fn begin_rounds(&mut self) {
         while self.rounds.len() < ROUNDS
-            && let Some(round) = self.aside.next()
+            && let Some(round) = self.deferred.next()
         {
             let rounds = Rounds {
                 log: self.log.clone(),
@@ -327,7 +329,7 @@ impl Geofence {
         reason = "a gauge is a float; this stays small"
     )]
     fn save(&mut self) {
-        let held = self.recent.bytes() + self.aside.bytes();
+        let held = self.recent.bytes() + self.deferred.bytes();
         metrics::gauge!("waypost_places_held_bytes").set(held as f64);
         if !self.saving.is_under_way() {
             self.saving.begin(self.checkpoints());
@@ -336,7 +338,7 @@ impl Geofence {
 
     /// The sequence up to which everything of each of our partitions has been considered.
     fn checkpoints(&self) -> Vec<(u16, Through)> {
-        let firsts = self.aside.firsts();
+        let firsts = self.deferred.firsts();
         let through = self.through.served().iter();
         let checkpoints = through.map(|(partition, through)| {
             let before_first = firsts.get(partition).map(|first| first - 1);
