@@ -85,7 +85,7 @@ pub(super) async fn ask_for_operation(
     if !known.fetch_one(models).await? {
         return Err(HttpError::not_found("projection not found"));
     }
-    let letters = letters(models, &request.projection, subject).await?;
+    let letters = dead_letters_of(models, &request.projection, subject).await?;
     let id = app.commands.random.id();
     let (account, kind) = (operator.staff().person.account_id, kind.as_str());
     tracing::info!(%account, kind, projection = request.projection, "An operator asks for an operation");
@@ -106,7 +106,7 @@ pub(super) async fn ask_for_operation(
 }
 
 /// Returns the selected dead letters that currently exist.
-async fn letters(
+async fn dead_letters_of(
     models: &PgPool,
     projection: &str,
     subject: Subject,

@@ -18,17 +18,17 @@ pub(super) struct PublicEvents {
 impl PublicEvents {
     pub(super) fn gather() -> Self {
         let public = |entry: &&CatalogEntry| entry.visibility == Visibility::Public;
-        let mut told = Self {
+        let mut events = Self {
             types: Vec::new(),
             schemas: Map::new(),
         };
         for entry in CATALOG.iter().filter(public) {
-            told.add(entry);
+            events.add(entry);
         }
-        told.types.push(CUSTOM);
+        events.types.push(CUSTOM);
         let any = json!({"type": "object", "description": "As the NOTIFY step gave it."});
-        told.schemas.insert(CUSTOM.to_owned(), any);
-        told
+        events.schemas.insert(CUSTOM.to_owned(), any);
+        events
     }
 
     fn add(&mut self, entry: &CatalogEntry) {
@@ -110,7 +110,7 @@ mod tests {
     /// The samples of every type contain what the log really stores.
     #[test]
     fn what_is_shown_of_every_sample_is_described() {
-        let told = PublicEvents::gather();
+        let events = PublicEvents::gather();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/samples");
         let mut seen = BTreeSet::new();
         for file in std::fs::read_dir(folder).unwrap() {
@@ -120,26 +120,26 @@ mod tests {
                 let sample = serde_json::to_vec(sample).unwrap();
                 let event = Event::decode(file["type"].as_str().unwrap(), &sample).unwrap();
                 let name = event.name();
-                if let Some(schema) = told.schemas.get(name.as_ref()) {
+                if let Some(schema) = events.schemas.get(name.as_ref()) {
                     is_described(&name, &event.public_data().unwrap(), schema);
                     seen.insert(name.into_owned());
                 }
             }
         }
-        assert_eq!(seen.len(), told.types.len() - 1, "{seen:?}");
+        assert_eq!(seen.len(), events.types.len() - 1, "{seen:?}");
     }
 
     /// Two types may use one name for different things.
     #[test]
     fn the_definitions_of_a_type_are_its_own() {
-        let told = PublicEvents::gather();
+        let events = PublicEvents::gather();
         let mut kept = 0;
         for entry in CATALOG
             .iter()
-            .filter(|entry| told.types.contains(&entry.name))
+            .filter(|entry| events.types.contains(&entry.name))
         {
             let published = entry.json_schema();
-            let schema = &told.schemas[entry.name];
+            let schema = &events.schemas[entry.name];
             let mut expected = published.get("$defs").cloned().unwrap_or_default();
             redirect(entry.name, &mut expected);
             let own = schema.get("definitions").cloned().unwrap_or_default();
@@ -151,7 +151,7 @@ mod tests {
             }
         }
         assert!(kept > 0, "no type has definitions");
-        assert_eq!(told.schemas.len(), told.types.len());
+        assert_eq!(events.schemas.len(), events.types.len());
     }
 
     fn is_described(name: &str, shown: &Value, schema: &Value) {

@@ -20,7 +20,7 @@ pub(super) const FROM_SERVER: &[&str] = &[
 pub(super) fn add(
     messages: &mut Map<String, Value>,
     schemas: &mut Map<String, Value>,
-    told: &PublicEvents,
+    events: &PublicEvents,
 ) {
     let text = || json!({"type": "string"});
     let id = || {
@@ -85,7 +85,7 @@ pub(super) fn add(
     for (name, summary, fields) in frames {
         messages.insert(format!("frame.{name}"), frame(name, summary, fields));
     }
-    schemas.insert("LiveEvent".to_owned(), live_event(told));
+    schemas.insert("LiveEvent".to_owned(), live_event(events));
 }
 
 fn frame(name: &str, summary: &str, fields: Value) -> Value {
@@ -104,7 +104,7 @@ fn frame(name: &str, summary: &str, fields: Value) -> Value {
 }
 
 /// An event within a frame.
-fn live_event(told: &PublicEvents) -> Value {
+fn live_event(events: &PublicEvents) -> Value {
     let one = |name: &&'static str| {
         json!({
             "type": "object", "required": ["type", "time", "data"],
@@ -115,6 +115,6 @@ fn live_event(told: &PublicEvents) -> Value {
             },
         })
     };
-    let types: Vec<_> = told.types.iter().map(one).collect();
+    let types: Vec<_> = events.types.iter().map(one).collect();
     json!({"oneOf": types})
 }

@@ -11,11 +11,11 @@ use self::data::PublicEvents;
 
 /// The whole document.
 pub(super) fn document() -> Value {
-    let told = PublicEvents::gather();
+    let events = PublicEvents::gather();
     let mut messages = Map::new();
-    let mut schemas = told.schemas.clone();
-    frames::add(&mut messages, &mut schemas, &told);
-    for name in &told.types {
+    let mut schemas = events.schemas.clone();
+    frames::add(&mut messages, &mut schemas, &events);
+    for name in &events.types {
         let data = reference("schemas", name);
         let example = "msg_51h7fn839p1i06i3j80b5u6ocd";
         messages.insert(
@@ -68,8 +68,8 @@ pub(super) fn document() -> Value {
             "receiver": {"host": "{host}", "protocol": "https",
                          "variables": {"host": {"description": "The endpoint's own."}}},
         },
-        "channels": channels::channels(&told.types),
-        "operations": channels::operations(&told.types),
+        "channels": channels::channels(&events.types),
+        "operations": channels::operations(&events.types),
         "components": {
             "messages": messages,
             "schemas": schemas,

@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub(super) use domain::workflow::MAX_HOPS;
 
 /// How often an organization is notified, per bound, of what one cause has not led to.
-const TOLD: u8 = 3;
+const MAX_REPORTED: u8 = 3;
 /// Causes of one organization in a generation; the previous one is held as well.
 const GENERATION: usize = 2_048;
 /// Approximate number of causes held in total.
@@ -53,20 +53,20 @@ impl From<Bound> for WhyNot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Spent {
     runs: u32,
-    told_hops: u8,
-    told_runs: u8,
+    reported_hops: u8,
+    reported_runs: u8,
 }
 
 impl Spent {
     /// The number of the notice about a bound that is met; `None` if there were enough of them.
     fn tell(&mut self, bound: Bound) -> Option<u8> {
-        let told = match bound {
-            Bound::Hops => &mut self.told_hops,
-            Bound::Runs => &mut self.told_runs,
+        let reported = match bound {
+            Bound::Hops => &mut self.reported_hops,
+            Bound::Runs => &mut self.reported_runs,
         };
-        let nth = *told;
-        *told = TOLD.min(nth + 1);
-        (nth < TOLD).then_some(nth)
+        let nth = *reported;
+        *reported = MAX_REPORTED.min(nth + 1);
+        (nth < MAX_REPORTED).then_some(nth)
     }
 }
 
@@ -217,7 +217,7 @@ impl CauseCounts {
             let noted = all_counts.into_iter().map(|(org, counts)| {
                 let causes = counts.young.iter().chain(&counts.old).take(most);
                 let mut causes: Vec<_> = causes
-                    .map(|(id, spent)| (*id, spent.runs, spent.told_hops, spent.told_runs))
+                    .map(|(id, spent)| (*id, spent.runs, spent.reported_hops, spent.reported_runs))
                     .collect();
                 causes.sort_unstable();
                 Noted {
@@ -239,11 +239,11 @@ impl CauseCounts {
                 through: noted.through,
                 ..OrgCounts::default()
             };
-            for (id, runs, told_hops, told_runs) in noted.causes {
+            for (id, runs, reported_hops, reported_runs) in noted.causes {
                 let spent = Spent {
                     runs,
-                    told_hops,
-                    told_runs,
+                    reported_hops,
+                    reported_runs,
                 };
                 counts.old.insert(id, spent);
             }
@@ -317,20 +317,24 @@ mod tests {
     fn only_the_first_refused_triggers_of_each_bound_are_reported() {
         let mut cause_counts = CauseCounts::default();
         count(&mut cause_counts, 1, 1..=5);
-        let told = |verdicts: &[Verdict]| -> Vec<u8> {
-            let told = verdicts.iter().filter_map(|verdict| match verdict {
+        let reported = |verdicts: &[Verdict]| -> Vec<u8> {
+            let reported = verdicts.iter().filter_map(|verdict| match verdict {
                 Verdict::Refused { tell, .. } => *tell,
                 Verdict::SetsOff(_) => None,
             });
-            told.collect()
+            reported.collect()
         };
-        assert_eq!(told(&count(&mut cause_counts, 1, 6..=7)), [0, 1]);
+        assert_eq!(reported(&count(&mut cause_counts, 1, 6..=7)), [0, 1]);
         let mut other = noted(&cause_counts);
-        assert_eq!(told(&count(&mut other, 1, 8..=20)), [2]);
-        assert_eq!(told(&count(&mut other, 1, 21..=30)), [] as [u8; 0]);
+        assert_eq!(reported(&count(&mut other, 1, 8..=20)), [2]);
+        assert_eq!(reported(&count(&mut other, 1, 21..=30)), [] as [u8; 0]);
         let mut batch = other.open(&org());
         let last_hop = other.decide(&org(), &mut batch, (cause(1), MAX_HOPS), BUDGET);
-        assert_eq!(told(&[last_hop.unwrap()]), [0], "each bound is told of");
+        assert_eq!(
+            reported(&[last_hop.unwrap()]),
+            [0],
+            "each bound is reported"
+        );
     }
 
     #[test]

@@ -112,8 +112,8 @@ impl Matcher {
         match holds {
             Ok(holds) => holds,
             Err(error) => {
-                let told = self.match_failed(recorded, &draft.run, &wait.step, error);
-                self.append(told.into_iter().collect(), || {}).await;
+                let notice = self.match_failed(recorded, &draft.run, &wait.step, error);
+                self.append(notice.into_iter().collect(), || {}).await;
                 false
             }
         }

@@ -149,7 +149,7 @@ impl Matcher {
             "A trigger's filter failed for an event"
         );
         measure::unmatched(WhyNot::Filter.name());
-        let (source, told) = (Source::event(by), &listener.notified.filter);
+        let (source, reported) = (Source::event(by), &listener.notified.filter);
         let reason = Reason {
             why: WhyNot::Filter,
             limit: None,
@@ -157,16 +157,16 @@ impl Matcher {
             waiting: None,
             of: every_hour(&listener.workflow, version, source.hour()),
         };
-        is_first(told, source.hour())
+        is_first(reported, source.hour())
             .then(|| self.not_triggered(&source, &listener.workflow, reason))
     }
 
     /// Reports that the organization has as many open runs as it may have; `None` if that was
     /// reported within the hour.
     pub(super) fn too_many_open(&self, by: &Recorded, listener: &Listener) -> Option<Commit> {
-        let told = &listener.notified.open_runs;
+        let reported = &listener.notified.open_runs;
         let of = (&listener.workflow, listener.version);
-        self.full(&Source::event(by), of, told)
+        self.full(&Source::event(by), of, reported)
     }
 
     /// The same for a time of a schedule.
@@ -185,7 +185,7 @@ impl Matcher {
         &self,
         source: &Source<'_>,
         (workflow, version): (&WorkflowId, u32),
-        told: &AtomicI64,
+        reported: &AtomicI64,
     ) -> Option<Commit> {
         measure::unmatched(WhyNot::OpenRuns.name());
         let reason = Reason {
@@ -195,7 +195,7 @@ impl Matcher {
             waiting: None,
             of: every_hour(workflow, version, source.hour()),
         };
-        is_first(told, source.hour()).then(|| self.not_triggered(source, workflow, reason))
+        is_first(reported, source.hour()).then(|| self.not_triggered(source, workflow, reason))
     }
 
     /// Reports that the match of a waiting step failed for an event, or was too much work; `None`
@@ -246,7 +246,7 @@ impl Matcher {
             ..by.context.clone()
         };
         let (run_id, step_id) = waiting.unzip();
-        let told = NotTriggered {
+        let notice = NotTriggered {
             workflow_id: workflow.clone(),
             reason: why,
             limit,
@@ -264,7 +264,7 @@ impl Matcher {
             events: vec![NewEvent {
                 id: EventId(id),
                 time: self.clock.now(),
-                event: Event::WorkflowNotTriggered(told),
+                event: Event::WorkflowNotTriggered(notice),
                 context,
                 receipt: None,
             }],
@@ -278,8 +278,8 @@ fn every_hour(workflow: &WorkflowId, version: u32, hour: i64) -> String {
 }
 
 /// Whether nothing was reported in this hour.
-fn is_first(told: &AtomicI64, hour: i64) -> bool {
-    told.fetch_max(hour, Ordering::Relaxed) < hour
+fn is_first(reported: &AtomicI64, hour: i64) -> bool {
+    reported.fetch_max(hour, Ordering::Relaxed) < hour
 }
 
 fn cause_of(by: &Recorded) -> Cause {
