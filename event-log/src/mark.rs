@@ -89,7 +89,7 @@ impl fmt::Display for Instead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::End(end) => write!(f, "the stream ends at {end}"),
-            Self::Another => f.write_str("another event stands there now"),
+            Self::Another => f.write_str("another event is there now"),
         }
     }
 }

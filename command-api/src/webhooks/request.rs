@@ -95,5 +95,5 @@ pub(super) async fn carry_out(
 }
 
 pub(super) fn lost() -> LogError {
-    LogError::Broken("what an Idempotency-Key stands for cannot be found".to_owned())
+    LogError::Broken("what an Idempotency-Key was used for cannot be found".to_owned())
 }

@@ -117,8 +117,8 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed => write!(f, "the record was changed"),
-            Self::Missing { found } => write!(f, "the record is missing, {found} stands here"),
-            Self::Again { found } => write!(f, "the record is missing, {found} stands here again"),
+            Self::Missing { found } => write!(f, "the record is missing, {found} is here instead"),
+            Self::Again { found } => write!(f, "the record is missing, {found} is here again"),
             Self::Cut => write!(f, "the file ends here or its record was changed"),
             Self::NoFile => write!(f, "the file is missing"),
             Self::OtherEnd => write!(f, "the end is not the one that the manifest names"),

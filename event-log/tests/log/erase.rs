@@ -103,7 +103,7 @@ async fn waiting_for_the_end_does_not_include_what_was_erased_before_it() {
     let (_taken, seen) = watch::channel(end - 2);
     let early = log.until_taken(Log::Events, seen.clone(), end);
     let early = timeout(Duration::from_secs(1), early).await;
-    assert!(early.is_err(), "what stands there is waited for");
+    assert!(early.is_err(), "what is there is waited for");
     log.erase(&stream).await.unwrap();
     let done = log.until_taken(Log::Events, seen, end);
     timeout(TIMEOUT, done).await.unwrap();
