@@ -31,6 +31,8 @@ const SIDE_BY_SIDE: usize = 1_000;
 const PAGES: usize = 4;
 /// How many of these calls one caller has in flight. They wait for each other if it is held back.
 const CALLS: usize = 4;
+/// How long the server has at least to create or change a stream, which it flushes to disk.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The event log. Clones are cheap and share its connections.
 #[derive(Clone)]
@@ -75,7 +77,7 @@ impl EventLog {
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(settings.nats_url()).await?;
         let mut context = jetstream::new(client.clone());
-        context.set_timeout(Duration::from_secs(2));
+        context.set_timeout(settings.timeout().max(PREPARE_TIMEOUT));
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
         let followers = connection::open(settings.nats_url()).await?;

@@ -10,8 +10,8 @@ use axum::Router;
 use axum::routing::{post, put as put_route};
 
 pub use directory::Directory;
-pub use put::{NotSaved, SavedWorkflow, put};
 pub(crate) use open::OpenRuns;
+pub use put::{NotSaved, SavedWorkflow, put};
 pub(crate) use reading::Reading;
 pub(crate) use trigger::run_now;
 

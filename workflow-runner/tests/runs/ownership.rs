@@ -188,9 +188,6 @@ async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
         tokio::time::sleep(crate::world::LOOK).await;
     }
     runner.stop().await;
-    assert!(
-        !ready(runs).await && !ready(triggers).await,
-        "it has ended"
-    );
+    assert!(!ready(runs).await && !ready(triggers).await, "it has ended");
     serving.abort();
 }

@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn the_last_note_says_nothing_of_others_that_are_noted_with_it() {
         let (one, other) = (note("1"), note("2"));
-        assert!(are_noted(&[one.clone()], Some(&one)));
-        assert!(!are_noted(&[one.clone()], Some(&other)));
-        assert!(!are_noted(&[one.clone()], None));
+        assert!(are_noted(std::slice::from_ref(&one), Some(&one)));
+        assert!(!are_noted(std::slice::from_ref(&one), Some(&other)));
+        assert!(!are_noted(std::slice::from_ref(&one), None));
         assert!(!are_noted(&[other, one.clone()], Some(&one)));
     }
 }
