@@ -209,6 +209,7 @@ pub async fn start(
         home,
         readiness,
     } = dependencies;
+    log.durability().report();
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
     let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
     let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;

@@ -18,6 +18,17 @@ pub enum Durability {
     Unknown,
 }
 
+impl Durability {
+    /// Logs it, for those who operate the installation.
+    pub fn report(self) {
+        match self {
+            Self::Always => tracing::info!("The log is durable: {self}"),
+            Self::Within(_) => tracing::warn!("The log is {self}"),
+            Self::Unknown => tracing::warn!("Durability of the log: {self}"),
+        }
+    }
+}
+
 impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,6 +13,7 @@ use local_servers::{LocalNats, NatsOptions, TemporaryHome};
 use schemas::{
     AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, Recorded, StreamId, run,
 };
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 pub(crate) const STREAMS: [&str; 4] = ["EVENTS", "LOCATIONS", "DELIVERIES", "KV_KEYS"];
@@ -226,11 +227,25 @@ pub(crate) fn ids_of(events: &[Recorded]) -> Vec<EventId> {
 
 /// Everything currently in the log, in order, each event once.
 pub(crate) async fn everything(log: &EventLog, which: Log) -> Vec<Recorded> {
-    let mut tail = log.tail(which, 0, &[]).await.unwrap();
+    let mut tail = connected_tail(log, which).await;
     let all = until_caught_up(&mut tail).await;
     let unique: HashSet<EventId> = all.iter().map(|event| event.id).collect();
     assert_eq!(unique.len(), all.len(), "an event stands twice in the log");
     all
+}
+
+/// A tail from the beginning. After a crash, the connection of followers can be back later than
+/// that of appends.
+async fn connected_tail(log: &EventLog, which: Log) -> Tail {
+    let connecting = async {
+        loop {
+            match log.tail(which, 0, &[]).await {
+                Err(error) if error.passes() => sleep(Duration::from_millis(10)).await,
+                tail => return tail.unwrap(),
+            }
+        }
+    };
+    timeout(Duration::from_secs(20), connecting).await.unwrap()
 }
 
 pub(crate) async fn until_caught_up(tail: &mut Tail) -> Vec<Recorded> {

@@ -6,7 +6,7 @@ use access::{Access, LimitSettings};
 use axum::Router;
 use command_api::accounts::AccountSettings;
 use command_api::{CommandSettings, Commands};
-use event_log::{Durability, EventLog, Keyring, LogSettings};
+use event_log::{EventLog, Keyring, LogSettings};
 use projector::ProjectorSettings;
 use query_api::QuerySettings;
 use service::health::Readiness;
@@ -54,7 +54,6 @@ impl Services {
         shutdown: &CancellationToken,
     ) -> Result<Self, Failure> {
         let log = EventLog::connect(&settings.log, Keyring::load(&common.home)?).await?;
-        tell_durability(log.durability());
         let pool = database::connect(database)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let access = Access::start(
@@ -133,13 +132,5 @@ impl Services {
             }
         }
         ended
-    }
-}
-
-fn tell_durability(durability: Durability) {
-    match durability {
-        Durability::Always => tracing::info!("The log is durable: {durability}"),
-        Durability::Within(_) => tracing::warn!("The log is {durability}"),
-        Durability::Unknown => tracing::warn!("Durability of the log: {durability}"),
     }
 }
