@@ -14,11 +14,16 @@ pub(crate) const TRIES: u32 = 3;
 pub(crate) const WAITS: &str = "waits";
 /// The workflow that events trigger.
 pub(crate) const HEARS: &str = "hears";
+/// The workflow that calls for help trigger. Its runs hold what a person said, and are forgotten
+/// with the person.
+pub(crate) const HELPS: &str = "helps";
 /// The workflow that the clock triggers.
 pub(crate) const TICKS: &str = "ticks";
 
 /// The event that is listened to and waited for.
 pub(crate) const HEARD: &str = "lead.created";
+/// The event that calls for help are.
+pub(crate) const CALLED: &str = "sos.triggered";
 /// The lowest score of a lead that triggers a workflow.
 pub(crate) const LOWEST_SCORE: u64 = 50;
 /// How long one step waits for its event, and another delays, in milliseconds.
@@ -27,7 +32,7 @@ pub(crate) const DELAY: i64 = 400;
 
 /// Every workflow that an organization has from the start.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    WORKFLOWS.iter().copied().chain([HEARS, TICKS])
+    WORKFLOWS.iter().copied().chain([HEARS, HELPS, TICKS])
 }
 
 /// A workflow of one of these kinds. `step` is the address that HTTP steps call.
@@ -47,6 +52,11 @@ pub(crate) fn definition(kind: &str, name: &str, step: &str) -> Value {
             tell("any")
         ]),
         WAITS => waits(),
+        HELPS => json!([
+            {"id": "start", "type": "TRIGGER", "next": ["pause"], "on": {"event": CALLED}},
+            pause("tell"),
+            notify("any", &json!({"run": "{{ run.id }}"}))
+        ]),
         HEARS => json!([
             {"id": "start", "type": "TRIGGER", "next": ["tell"],
                 "on": {"event": HEARD, "filter": format!("data.score >= {LOWEST_SCORE}")}},
@@ -66,7 +76,7 @@ fn waits() -> Value {
         start(&["which"]),
         {"id": "which", "type": "CONDITION", "if": "trigger.mark is even",
             "then": ["pause"], "else": ["reply"]},
-        {"id": "pause", "type": "DELAY", "seconds": seconds(DELAY), "next": ["save"]},
+        pause("save"),
         {"id": "reply", "type": "WAIT_FOR_EVENT", "event": HEARD,
             "match": "data.name == trigger.answer", "timeoutSeconds": seconds(ANSWER_WITHIN),
             "next": ["save"], "onTimeout": ["tell"]},
@@ -74,6 +84,10 @@ fn waits() -> Value {
             "recordId": "{{ trigger.record }}", "data": {"lastName": "n{{ trigger.mark }}"}},
         tell("any")
     ])
+}
+
+fn pause(next: &str) -> Value {
+    json!({"id": "pause", "type": "DELAY", "seconds": seconds(DELAY), "next": [next]})
 }
 
 #[expect(clippy::cast_precision_loss, reason = "few enough")]

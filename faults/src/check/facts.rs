@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use event_log::{Binding, EventLog, Item, TailError, VaultError};
-use schemas::{AggregateType, Event, Log, Recorded, Sealed};
+use event_log::{Binding, EventLog, Item, ReadError, TailError, VaultError};
+use schemas::{AggregateType, Event, Log, OrgId, Recorded, Sealed, StreamId};
 use serde_json::{Value, json};
 
 use super::connected::Connected;
@@ -68,6 +68,8 @@ pub(crate) struct Facts {
     connected: Connected,
     /// Persons who were forgotten.
     forgotten: HashSet<u64>,
+    /// Runs that were forgotten with them.
+    forgotten_runs: HashSet<String>,
     /// What could not be read: should be empty.
     pub(crate) unreadable: Vec<String>,
 }
@@ -86,6 +88,7 @@ impl Facts {
             made_up_to,
             connected: Connected::default(),
             forgotten: HashSet::new(),
+            forgotten_runs: HashSet::new(),
             unreadable: Vec::new(),
         }
     }
@@ -122,8 +125,10 @@ impl Facts {
                     Item::Event(recorded) => {
                         let fact = self.fact(log, &recorded).await;
                         self.connected.note(&fact);
-                        if fact.kind == "account.forgotten" {
-                            self.forgotten.extend(fact.person());
+                        match fact.kind.as_str() {
+                            "account.forgotten" => self.forgotten.extend(fact.person()),
+                            "run.forgotten" => self.forget_run(&fact),
+                            _ => {}
                         }
                         self.all.push(fact);
                     }
@@ -139,6 +144,17 @@ impl Facts {
         let read_to = tail.last_sequence().max(end.sequence());
         self.read_to.insert(log, read_to);
         Ok(())
+    }
+
+    /// Drops what was read of a run before it was erased.
+    fn forget_run(&mut self, forgotten: &Fact) {
+        let of_it = |fact: &Fact| {
+            fact.aggregate == AggregateType::Run
+                && fact.stream == forgotten.stream
+                && fact.org == forgotten.org
+        };
+        self.all.retain(|fact| !of_it(fact));
+        self.forgotten_runs.insert(forgotten.stream.clone());
     }
 
     async fn fact(&mut self, log: Log, recorded: &Recorded) -> Fact {
@@ -249,16 +265,29 @@ impl Facts {
         person.is_some_and(|person| self.forgotten.contains(&person))
     }
 
-    /// Whether its cause may be erased: an event about a forgotten person. An attempt at a delivery
-    /// does not name the person.
+    /// Reads how many events are left of an event's stream, at most a page of them.
+    pub(crate) async fn count_left(&self, fact: &Fact) -> Result<usize, ReadError> {
+        let org = OrgId::from(fact.org.as_str());
+        let stream = StreamId::new(&org, fact.aggregate, &fact.stream);
+        Ok(self.log.first_page(&stream).await?.len())
+    }
+
+    /// Whether a run was forgotten with a person: its events are erased.
+    pub(crate) fn is_forgotten_run(&self, run: &str) -> bool {
+        self.forgotten_runs.contains(run)
+    }
+
+    /// Whether its cause may be erased: an event about a forgotten person, or of a run that was
+    /// forgotten. An attempt at a delivery names neither.
     pub(crate) fn may_outlive_its_cause(&self, fact: &Fact) -> bool {
         let told = fact.data["type"].as_str().unwrap_or_default();
-        let tells_of_somebody = fact.kind.starts_with("delivery.")
-            && matches!(
-                told.split_once('.'),
-                Some(("location" | "place" | "sos", _))
-            );
-        self.is_of_the_forgotten(fact) || (tells_of_somebody && !self.forgotten.is_empty())
+        let delivers = |kinds: &[&str]| {
+            let kind = told.split_once('.').map(|(kind, _)| kind);
+            fact.kind.starts_with("delivery.") && kind.is_some_and(|kind| kinds.contains(&kind))
+        };
+        let of_somebody = delivers(&["location", "place", "sos"]) && !self.forgotten.is_empty();
+        let of_a_run = delivers(&["run", "workflow", "custom"]) && !self.forgotten_runs.is_empty();
+        self.is_of_the_forgotten(fact) || of_somebody || of_a_run
     }
 
     /// Whether an organization may not be sent it any more: its person hides, which withholds

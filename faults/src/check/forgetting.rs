@@ -1,6 +1,6 @@
 //! Persons whose deletion was acknowledged: none of their data can be read anywhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use schemas::Log;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -8,20 +8,22 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use super::strangers::whole_feed;
 use super::{Evidence, Fact, Findings};
 use crate::load::forgetting::MARK;
-use crate::notes::Forgotten;
+use crate::notes::{Forgotten, Outcome};
 use hostile::Dice;
 
 const LOG: &str = "forgotten persons of whom no event can be read";
 const TABLES: &str = "forgotten persons of whom no table holds anything";
+const RUNS: &str = "runs forgotten with a person of which nothing else is left";
 const FEEDS: &str = "feeds that show nothing of forgotten persons";
 const SIGNED_OUT: &str = "tokens that ended with who was forgotten";
 
 pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
-    for check in [LOG, TABLES, FEEDS, SIGNED_OUT] {
+    for check in [LOG, RUNS, TABLES, FEEDS, SIGNED_OUT] {
         findings.begin(check);
     }
     let forgotten = evidence.client.notes.all_forgotten();
     log(evidence, &forgotten, findings);
+    runs(evidence, findings).await;
     let tables = in_tables(evidence.database).await;
     let tables = tables.map_err(|error| error.to_string());
     for one in &forgotten {
@@ -61,6 +63,23 @@ fn log(evidence: &Evidence<'_>, forgotten: &[Forgotten], findings: &mut Findings
             "nothing",
             left.unwrap_or_default(),
         );
+    }
+}
+
+/// What a deletion erased of runs is erased once it is acknowledged.
+async fn runs(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let notes = evidence.client.notes.commands();
+    let deletions = notes.iter().filter(|note| {
+        note.command == "forget" && matches!(note.outcome, Outcome::Acknowledged { .. })
+    });
+    let deletions: HashSet<u128> = deletions.map(|note| note.trace).collect();
+    let acknowledged = |fact: &&Fact| fact.trace.is_some_and(|trace| deletions.contains(&trace));
+    let runs = evidence.facts.of(Log::Events);
+    let runs = runs.filter(|fact| fact.kind == "run.forgotten");
+    for run in runs.filter(acknowledged) {
+        let left = evidence.facts.count_left(run).await;
+        let right = matches!(left, Ok(1));
+        findings.judge(RUNS, right, run.place(), "one event", format!("{left:?}"));
     }
 }
 

@@ -8,10 +8,11 @@ use schemas::Log;
 use serde_json::Value;
 
 use super::{Evidence, Fact, Findings};
-use crate::definitions::{HEARD, LOWEST_SCORE};
+use crate::definitions::{CALLED, HEARD, LOWEST_SCORE};
 use crate::world::text;
 
 const HEARS: &str = "events that a workflow listens to started one run each";
+const CALLS: &str = "calls for help that a workflow listens to started one run each";
 const NO_OTHER: &str = "runs that an event started were of workflows that listened to it";
 const TIMES: &str = "times of a schedule that started one run";
 const DUE: &str = "runs of a schedule that began at one of its times";
@@ -22,17 +23,20 @@ type Listened = Vec<(u64, Option<u64>)>;
 /// An organization and its workflow.
 type Workflow<'a> = (&'a str, &'a str);
 
+/// What workflows of a run of this tool listen to.
+const LISTENED_TO: [&str; 2] = [HEARD, CALLED];
+
 /// Who listened when, and what was triggered.
 #[derive(Default)]
 struct Seen<'a> {
-    listened: HashMap<Workflow<'a>, Listened>,
+    listened: HashMap<(Workflow<'a>, &'static str), Listened>,
     /// Runs by the event that they follow from.
     by_event: HashMap<(Workflow<'a>, &'a str), u32>,
     by_time: HashMap<(Workflow<'a>, &'a str), u32>,
 }
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
-    for check in [HEARS, NO_OTHER, TIMES, DUE] {
+    for check in [HEARS, CALLS, NO_OTHER, TIMES, DUE] {
         findings.begin(check);
     }
     let mut seen = Seen::default();
@@ -46,8 +50,15 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         }
     }
     for fact in evidence.facts.of(Log::Events).filter(ours) {
-        if fact.kind == HEARD && fact.data["score"].as_u64() >= Some(LOWEST_SCORE) {
-            seen.judge(fact, findings);
+        let has_score = fact.data["score"].as_u64() >= Some(LOWEST_SCORE);
+        match fact.kind.as_str() {
+            HEARD if has_score => seen.judge(HEARS, fact, true, findings),
+            // Who has left or was forgotten meanwhile is not reported to workflows any more.
+            CALLED => {
+                let sure = !evidence.facts.may_be_withheld(fact);
+                seen.judge(CALLS, fact, sure, findings);
+            }
+            _ => {}
         }
     }
     for ((_, event), times) in &seen.by_event {
@@ -61,12 +72,14 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
 
 impl<'a> Seen<'a> {
     fn saved(&mut self, fact: &'a Fact) {
-        let listened = self.listened.entry(workflow(fact)).or_default();
-        let open = listened.last_mut().filter(|(_, until)| until.is_none());
-        match (open, listens(&fact.data)) {
-            (None, true) => listened.push((fact.sequence, None)),
-            (Some((_, until)), false) => *until = Some(fact.sequence),
-            (Some(_), true) | (None, false) => {}
+        for kind in LISTENED_TO {
+            let listened = self.listened.entry((workflow(fact), kind)).or_default();
+            let open = listened.last_mut().filter(|(_, until)| until.is_none());
+            match (open, listens(&fact.data, kind)) {
+                (None, true) => listened.push((fact.sequence, None)),
+                (Some((_, until)), false) => *until = Some(fact.sequence),
+                (Some(_), true) | (None, false) => {}
+            }
         }
     }
 
@@ -91,10 +104,11 @@ impl<'a> Seen<'a> {
     }
 
     /// A workflow that still listens at the end must have been triggered. An event from before one
-    /// stopped listening may or may not have reached it in time.
-    fn judge(&mut self, event: &'a Fact, findings: &mut Findings) {
-        for (workflow, listened) in &self.listened {
-            if workflow.0 != event.org {
+    /// stopped listening may or may not have reached it in time; so may one that is not `sure` to
+    /// be shown to it.
+    fn judge(&mut self, check: &'static str, event: &'a Fact, sure: bool, findings: &mut Findings) {
+        for ((workflow, kind), listened) in &self.listened {
+            if workflow.0 != event.org || *kind != event.kind {
                 continue;
             }
             let by_it = (*workflow, event.id.as_str());
@@ -104,8 +118,10 @@ impl<'a> Seen<'a> {
                 .find(|(since, until)| is_within(event.sequence, *since, *until));
             let what = || format!("{} and {}", event.place(), workflow.1);
             match in_force {
-                Some((_, None)) => findings.judge(HEARS, runs == 1, what(), "one run", runs),
-                Some((_, Some(_))) => findings.judge(HEARS, runs <= 1, what(), "one or none", runs),
+                Some((_, None)) if sure => {
+                    findings.judge(check, runs == 1, what(), "one run", runs);
+                }
+                Some(_) => findings.judge(check, runs <= 1, what(), "one or none", runs),
                 None => findings.judge(NO_OTHER, runs == 0, what(), "no run", runs),
             }
         }
@@ -121,9 +137,9 @@ fn is_within(sequence: u64, since: u64, until: Option<u64>) -> bool {
     since < sequence && until.is_none_or(|until| sequence < until)
 }
 
-/// Whether a saved workflow is triggered by leads with the wanted scores.
-fn listens(saved: &Value) -> bool {
+/// Whether a saved workflow is triggered by events of a kind: leads only with the wanted scores.
+fn listens(saved: &Value, kind: &str) -> bool {
     let steps = saved["steps"].as_array().into_iter().flatten();
     let mut triggers = steps.filter(|step| step["type"] == "TRIGGER");
-    text(&saved["status"]) == "ACTIVE" && triggers.any(|trigger| trigger["on"]["event"] == HEARD)
+    text(&saved["status"]) == "ACTIVE" && triggers.any(|trigger| trigger["on"]["event"] == kind)
 }

@@ -170,6 +170,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         .collect();
     for one in to_hooks.filter(|one| one.position.starts_with('e')) {
         let fact = events.get(&sequence(&one.position));
+        if fact.is_none() && evidence.facts.is_forgotten_run(&one.run) {
+            continue;
+        }
         let wanted = fact.is_some_and(|fact| {
             let theirs = |(org, hook): &&(&str, Hook)| *org == fact.org && hook.path == one.path;
             let hook = hooks.iter().find(theirs);

@@ -157,10 +157,11 @@ fn position(load: &Load, guest: &Guest) -> Value {
 /// Whether the deletion was acknowledged.
 async fn forget(load: &Load, dice: &mut Dice, guest: &Guest) -> bool {
     let body = json!({"password": PASSWORD});
-    let expected = vec![ExpectedEvent::once(
-        "account.forgotten",
-        json!({"accountId": guest.id}),
-    )];
+    let expected = vec![
+        ExpectedEvent::once("account.forgotten", json!({"accountId": guest.id})),
+        // The runs that the guest's calls for help began.
+        ExpectedEvent::once("run.forgotten", json!({})).times(Times::Some),
+    ];
     let path = "/auth/delete".to_owned();
     let command = post("forget", &guest.token, path, body, expected).keyed(dice, 100);
     let outcome = load.client.command(dice, command).await;

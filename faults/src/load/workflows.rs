@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post, records};
-use crate::definitions::{HEARS, WAITS, WORKFLOWS, definition};
+use crate::definitions::{HEARS, HELPS, WAITS, WORKFLOWS, definition};
 use crate::notes::{ExpectedEvent, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
@@ -81,7 +81,7 @@ pub(super) async fn put(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let name = format!("Saved as {}", load.client.number());
     let kind = dice.pick(WORKFLOWS).filter(|_| dice.chance(80));
-    let kind = kind.unwrap_or(HEARS);
+    let kind = kind.unwrap_or(if dice.chance(50) { HEARS } else { HELPS });
     let id = if dice.chance(50) {
         kind.to_owned()
     } else {

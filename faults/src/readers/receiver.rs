@@ -28,6 +28,8 @@ pub(crate) struct Arrived {
     pub(crate) id: String,
     /// The position of the reported event, if there is one.
     pub(crate) position: String,
+    /// The run that the reported event is of, if there is one.
+    pub(crate) run: String,
     /// Whether it was answered 200 at once.
     pub(crate) taken: bool,
     /// When it arrived.
@@ -118,6 +120,7 @@ async fn receive(
             "idempotency-key"
         }),
         position: text(&body["position"]),
+        run: text(run_of(&body["data"])),
         taken: status == StatusCode::OK && delay < TOO_SLOW,
         at: Instant::now(),
     };
@@ -125,4 +128,9 @@ async fn receive(
     list.unwrap_or_else(PoisonError::into_inner).push(arrived);
     tokio::time::sleep(delay).await;
     status
+}
+
+/// What NOTIFY steps report names its run, too.
+fn run_of(data: &Value) -> &Value {
+    data.get("runId").unwrap_or(&data["run"])
 }
