@@ -48,6 +48,7 @@ use crate::connect::Connector;
 use crate::feed::Feed;
 use crate::status::Status;
 
+pub use bulk_throttle::Pace;
 pub use checkpoint::log_name;
 pub use copy::idle::{CopiesAway, keep_copies_away};
 pub use copy::{Progress, Tell};
@@ -60,7 +61,7 @@ pub use forgetting::{
 };
 pub use list::{ListError, ProjectionPosition, list};
 pub use rebuild::{Rebuilt, rebuild};
-pub use settings::{BATCH, ProjectorSettings};
+pub use settings::{BATCH, ProjectorSettings, SHARE};
 pub use skips::{Skipped, skipped_events};
 pub use verify::{Verified, verify};
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::bulk_throttle::BulkThrottle;
+use crate::bulk_throttle::{BulkThrottle, Pace};
 use crate::checkpoint::{self, Checkpoint};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, LogRetries, Progress, Tell, advance_together};
@@ -59,9 +59,9 @@ enum Retry {
     Late,
 }
 
-/// Rebuilds projections while they are in use; those of one log in one pass over it, with at most
-/// `batch` events per transaction. If stopped by `stop`, or killed, it leaves the serving rows as
-/// they are, and continues where it was when it is restarted.
+/// Rebuilds projections while they are in use; those of one log in one pass over it. If stopped by
+/// `stop`, or killed, it leaves the serving rows as they are, and continues where it was when it is
+/// restarted.
 ///
 /// # Errors
 /// If the log or the database does not answer, another process rebuilds one of the projections, or
@@ -70,14 +70,14 @@ pub async fn rebuild(
     log: &EventLog,
     pool: &PgPool,
     names: &[&str],
-    batch: usize,
+    pace: Pace,
     tell: Tell<'_>,
     stop: &CancellationToken,
 ) -> Result<Vec<Rebuilt>, RepairError> {
     let work = Box::pin(async {
         let mut copies = Vec::with_capacity(names.len());
         for name in names {
-            copies.push(Copy::open(log, pool, name, Role::Successor, batch).await?);
+            copies.push(Copy::open(log, pool, name, Role::Successor, pace).await?);
         }
         let mut rebuilt = Vec::with_capacity(names.len());
         for feed in LOGS {
@@ -146,10 +146,10 @@ async fn come_close(
     copies: &mut [(&mut Fold, &mut PgConnection)],
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
-    let Some((_, session)) = copies.first_mut() else {
+    let Some((fold, session)) = copies.first_mut() else {
         return Ok(());
     };
-    let mut throttle = BulkThrottle::begin(session).await?;
+    let mut throttle = BulkThrottle::begin(session, fold.pace).await?;
     let (mut close, mut before) = (0, u64::MAX);
     loop {
         let end = log.end(feed).await?.sequence();
@@ -202,11 +202,11 @@ async fn take_over(
 
 /// Reopens the copy in another session, once the server has released the previous session's lock.
 async fn open_again(log: &EventLog, pool: &PgPool, copy: &Copy) -> Result<Copy, RepairError> {
-    let (name, batch) = (copy.layout.name, copy.fold.batch);
+    let (name, pace) = (copy.layout.name, copy.fold.pace);
     let began = Instant::now();
     loop {
         sleep(BREATH).await;
-        match Copy::open(log, pool, name, Role::Successor, batch).await {
+        match Copy::open(log, pool, name, Role::Successor, pace).await {
             Err(RepairError::UnderWay(_)) if began.elapsed() < RELEASED => {}
             ended => return ended,
         }

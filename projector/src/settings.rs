@@ -7,6 +7,10 @@ use service::settings::seconds;
 /// The default maximum of events applied in one transaction.
 pub const BATCH: usize = 5_000;
 
+/// While others use the database, rebuilds and checks take this share of the time by default, in
+/// percent.
+pub const SHARE: u32 = 5;
+
 /// How the projector works.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProjectorSettings {

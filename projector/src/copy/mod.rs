@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use self::layout::{Kept, Layout};
 pub(crate) use self::log_retries::LogRetries;
 use crate::batch::{Group, Member};
-use crate::bulk_throttle::BulkThrottle;
+use crate::bulk_throttle::{BulkThrottle, Pace};
 use crate::checkpoint;
 use crate::connect;
 use crate::error::RepairError;
@@ -56,7 +56,7 @@ pub(crate) struct Fold {
     pub(crate) group: Group,
     role: Role,
     event_log: EventLog,
-    pub(crate) batch: usize,
+    pub(crate) pace: Pace,
 }
 
 impl Copy {
@@ -66,7 +66,7 @@ impl Copy {
         pool: &PgPool,
         name: &str,
         role: Role,
-        batch: usize,
+        pace: Pace,
     ) -> Result<Self, RepairError> {
         let (log, projection) = named(name, event_log, role)?;
         let (prefix, kept) = match role {
@@ -93,7 +93,7 @@ impl Copy {
             group: load(&mut session, log, projection).await?,
             role,
             event_log: event_log.clone(),
-            batch,
+            pace,
         };
         fold.retry(&mut session).await?;
         Ok(Self {
@@ -198,7 +198,7 @@ pub(crate) async fn advance_together(
     let Some(last) = folds.min_by_key(|fold| fold.group.position) else {
         return Ok(());
     };
-    let (log, feed, batch) = (last.event_log.clone(), last.log, last.batch);
+    let (log, feed, batch) = (last.event_log.clone(), last.log, last.pace.batch);
     let members = copies.iter().flat_map(|(fold, _)| &fold.group.members);
     let kinds = members.flat_map(|member| member.projection.aggregates());
     let kinds: Vec<_> = kinds.copied().collect();

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::store::{Done, Operation, Outcome};
 use crate::Dependencies;
+use crate::bulk_throttle::Pace;
 use crate::copy::{Progress, Tell};
 use crate::dead_letters::repair::repair_each;
 use crate::error::RepairError;
@@ -69,15 +70,19 @@ async fn once(
     stop: &CancellationToken,
 ) -> Result<Done, RepairError> {
     let (log, pool) = (&deps.log, &deps.pool);
-    let (name, batch) = (operation.projection.as_str(), deps.settings.batch);
+    let name = operation.projection.as_str();
+    let pace = Pace {
+        batch: deps.settings.batch,
+        ..Pace::default()
+    };
     match operation.kind {
         OperationKind::Rebuild => {
-            rebuild(log, pool, &[name], batch, tell, stop).await?;
+            rebuild(log, pool, &[name], pace, tell, stop).await?;
             let told = vec!["the rebuilt rows are what is read now".to_owned()];
             Ok(Outcome::Succeeded.told(told))
         }
         OperationKind::Verify => {
-            let verified = verify(log, pool, &*deps.clock, name, batch, tell, stop).await?;
+            let verified = verify(log, pool, &*deps.clock, name, pace, tell, stop).await?;
             let outcome = match verified.differences {
                 0 => Outcome::Succeeded,
                 _ => Outcome::Differs,

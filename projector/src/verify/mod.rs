@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::difference::Words;
 use self::tables::{Comparison, compare};
-use crate::bulk_throttle::BulkThrottle;
+use crate::bulk_throttle::{BulkThrottle, Pace};
 use crate::copy::{Copy, LogRetries, Progress, Tell, advance_together};
 use crate::error::RepairError;
 use crate::projection::Role;
@@ -49,11 +49,11 @@ pub async fn verify(
     pool: &PgPool,
     clock: &dyn Clock,
     name: &str,
-    batch: usize,
+    pace: Pace,
     tell: Tell<'_>,
     stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
-    let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
+    let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, pace)).await?;
     let checking = Box::pin(async {
         let mut retries = LogRetries::begin();
         loop {
@@ -78,7 +78,7 @@ async fn check(
     tell: Tell<'_>,
 ) -> Result<Verified, RepairError> {
     let mut verified = None;
-    let mut throttle = BulkThrottle::begin(&mut copy.session).await?;
+    let mut throttle = BulkThrottle::begin(&mut copy.session, copy.fold.pace).await?;
     for last in [false, true] {
         let to = target(log, copy).await?;
         let fold = &mut [(&mut copy.fold, &mut copy.session)];

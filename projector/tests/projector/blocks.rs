@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use projector::{BATCH, rebuild};
+use projector::{Pace, rebuild};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use schemas::record::{Deleted, Lead, Order, OrderClient, OrderProduct, OrderStatus};
@@ -351,7 +351,7 @@ async fn check_rebuild(kind: &Kind) {
         &world.log,
         &world.pool,
         &[kind.table],
-        BATCH,
+        Pace::default(),
         &|_| (),
         &stop,
     )

@@ -1,6 +1,6 @@
 //! Checks whether a projection's rows are the fold of the log.
 
-use projector::{BATCH, RepairError, Tell, Verified};
+use projector::{Pace, RepairError, Tell, Verified};
 use service::SystemClock;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ pub(crate) async fn verified(
     stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
     let (log, pool, clock) = (&world.log, &world.pool, &SystemClock);
-    projector::verify(log, pool, clock, name, BATCH, tell, stop).await
+    projector::verify(log, pool, clock, name, Pace::default(), tell, stop).await
 }
 
 /// Compares a projection's rows with the log.

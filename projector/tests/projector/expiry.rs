@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use event_log::{Commit, Expected, Write};
-use projector::{BATCH, rebuild};
+use projector::{Pace, rebuild};
 use schemas::delivery::{Attempted, Message, Outcome, Queued};
 use schemas::{AggregateType, Event, EventId, Log};
 use serde_json::{Value, json};
@@ -166,7 +166,15 @@ async fn copies_of_deliveries_are_filled_without_the_lock_that_deletes_old_ones(
     assert_equal(&world, "deliveries").await;
     let stop = CancellationToken::new();
     let names = ["deliveries"];
-    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &|_| (), &stop).await;
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &names,
+        Pace::default(),
+        &|_| (),
+        &stop,
+    )
+    .await;
     assert_eq!(rebuilt.unwrap()[0].position.sequence(), at);
     deleting.close().await.unwrap();
     world.end().await;

@@ -181,8 +181,18 @@ async fn rows_from_a_log_that_has_gone_back_are_refused_aloud_and_healed_by_a_re
         })
         .await;
         let stop = CancellationToken::new();
-        let rebuilt =
-            projector::rebuild(&world.log, &world.pool, &["contacts"], 100, &|_| (), &stop);
+        let small = projector::Pace {
+            batch: 100,
+            ..projector::Pace::default()
+        };
+        let rebuilt = projector::rebuild(
+            &world.log,
+            &world.pool,
+            &["contacts"],
+            small,
+            &|_| (),
+            &stop,
+        );
         rebuilt.await.unwrap();
         let end = world.append_contacts(more.by_ref().take(1)).await;
         world.caught_up(Log::Events, end.sequence()).await;

@@ -1,6 +1,6 @@
 //! Persons who are forgotten between the position of the serving rows and that of a rebuilt copy.
 
-use projector::{BATCH, rebuild};
+use projector::{Pace, rebuild};
 use schemas::account::Forgotten;
 use schemas::{AccountId, AggregateType, Event, Log};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,15 @@ async fn a_rebuild_beyond_the_projector_deletes_the_positions_of_those_forgotten
 
     let stop = CancellationToken::new();
     let names = ["accounts"];
-    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &|_| (), &stop).await;
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &names,
+        Pace::default(),
+        &|_| (),
+        &stop,
+    )
+    .await;
     assert_eq!(rebuilt.unwrap()[0].position.sequence(), end);
     assert_eq!(positions(&world).await, [0, 25_000]);
     // The takeover itself, for which others wait, had hardly any left to delete.

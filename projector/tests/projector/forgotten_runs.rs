@@ -1,6 +1,6 @@
 //! Runs that are forgotten with a person whose data they held.
 
-use projector::{BATCH, dead_letters, rebuild};
+use projector::{Pace, dead_letters, rebuild};
 use schemas::run::Forgotten;
 use schemas::{AggregateType, Event, Log};
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,15 @@ async fn a_forgotten_run_leaves_no_row_and_is_no_longer_counted() {
 
     projector.stop().await;
     let stop = CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &["runs"], BATCH, &|_| (), &stop).await;
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &["runs"],
+        Pace::default(),
+        &|_| (),
+        &stop,
+    )
+    .await;
     rebuilt.unwrap();
     assert_left(&world, &["kept"]).await;
     world.end().await;

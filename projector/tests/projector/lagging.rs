@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use event_log::{EventLog, Keyring, LogSettings};
 use local_servers::{Answers, LaggingCopy, LocalNats, NatsOptions, TemporaryHome};
-use projector::rebuild;
+use projector::{Pace, rebuild};
 use schemas::Log;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,11 @@ async fn a_rebuild_waits_for_what_the_nearest_copy_lacks() {
     let projector = world.start();
     world.caught_up(Log::Events, end.sequence()).await;
     let stop = CancellationToken::new();
-    let rebuilding = rebuild(&seen, &world.pool, &["contacts"], 100, &|_| (), &stop);
+    let small = Pace {
+        batch: 100,
+        ..Pace::default()
+    };
+    let rebuilding = rebuild(&seen, &world.pool, &["contacts"], small, &|_| (), &stop);
     let mut rebuilding = Box::pin(rebuilding);
     let early = timeout(Duration::from_millis(700), &mut rebuilding).await;
     assert!(early.is_err(), "it did without what the copy lacks");

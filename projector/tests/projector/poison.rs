@@ -6,7 +6,7 @@ use crate::support::{
     World, contact, deleted, eventually, nats, readiness, start, started, triggered,
 };
 use axum::http::StatusCode;
-use projector::{BATCH, dead_letters, rebuild, retry_letter, skip_letter, skipped_events};
+use projector::{Pace, dead_letters, rebuild, retry_letter, skip_letter, skipped_events};
 use schemas::account::Forgotten;
 use schemas::{AccountId, AggregateType, Event, Log};
 use uuid::Uuid;
@@ -225,7 +225,7 @@ async fn a_skip_lasts_and_rebuilding_and_checking_respect_it() {
             &world.log,
             &world.pool,
             &["contacts"],
-            BATCH,
+            Pace::default(),
             &|_| (),
             &stop,
         )
@@ -253,7 +253,7 @@ async fn a_rebuild_puts_aside_what_cannot_be_applied_as_the_projector_does() {
         &world.log,
         &world.pool,
         &["contacts"],
-        BATCH,
+        Pace::default(),
         &|_| (),
         &stop,
     )

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use projector::{BATCH, Progress, Rebuilt, RepairError, rebuild};
+use projector::{Pace, Progress, Rebuilt, RepairError, rebuild};
 use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,15 @@ use crate::support::{World, eventually, readiness, start};
 
 async fn rebuilt(world: &World, name: &str) -> Rebuilt {
     let stop = CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &[name], BATCH, &|_| (), &stop).await;
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &[name],
+        Pace::default(),
+        &|_| (),
+        &stop,
+    )
+    .await;
     rebuilt.unwrap().remove(0)
 }
 
@@ -106,7 +114,14 @@ async fn several_projections_are_rebuilt_in_one_reading_by_full_batches() {
         }
     };
     let stop = CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &tell, &stop);
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &names,
+        Pace::default(),
+        &tell,
+        &stop,
+    );
     let rebuilt = rebuilt.await.unwrap();
     assert!(rebuilt.iter().map(|one| one.name.as_str()).eq(names));
     for name in names {
@@ -150,7 +165,15 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
             stop.cancel();
         }
     };
-    let stopped = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
+    let stopped = rebuild(
+        &world.log,
+        &world.pool,
+        &["contacts"],
+        Pace::default(),
+        &tell,
+        &stop,
+    )
+    .await;
     assert!(matches!(stopped, Err(RepairError::Stopped)), "{stopped:?}");
     assert_eq!(
         world.count(WRONG).await,
@@ -168,7 +191,15 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     // The session of the stopped one may still be about to end.
     let stop = CancellationToken::new();
     eventually("the lock is free", async || {
-        let again = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
+        let again = rebuild(
+            &world.log,
+            &world.pool,
+            &["contacts"],
+            Pace::default(),
+            &tell,
+            &stop,
+        )
+        .await;
         !matches!(again, Err(RepairError::UnderWay(_)))
     })
     .await;
@@ -233,14 +264,21 @@ async fn one_rebuild_of_a_projection_at_a_time() {
         }
     };
     let stop = CancellationToken::new();
-    let first = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop);
+    let first = rebuild(
+        &world.log,
+        &world.pool,
+        &["contacts"],
+        Pace::default(),
+        &tell,
+        &stop,
+    );
     let second = async {
         waiting.notified().await;
         let second = rebuild(
             &world.log,
             &world.pool,
             &["contacts"],
-            BATCH,
+            Pace::default(),
             &|_| (),
             &stop,
         )

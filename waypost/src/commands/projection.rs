@@ -1,7 +1,7 @@
 //! `waypost projection`: read models.
 
 use event_log::EventLog;
-use projector::Progress;
+use projector::{Pace, Progress};
 use serde_json::json;
 use service::settings::{CommonSettings, DatabaseSettings};
 use service::{SystemClock, database, until_signalled};
@@ -27,12 +27,13 @@ pub(crate) enum Projection {
     /// Rebuild projections from the first event while the system runs.
     ///
     /// Reads see the old rows until the new ones replace them all at once. Ctrl-C changes nothing;
-    /// started again, it continues where it stopped. While others use the database, it works a
-    /// twentieth of the time only. Several are built in one reading of the log, and take over one
-    /// after another. Prints `{name, position}`, of several `{"rebuilt": [{name, position}]}`.
+    /// started again, it continues where it stopped. While others use the database, it works only
+    /// a share of the time. Several are built in one reading of the log, and take over one after
+    /// another. Prints `{name, position}`, of several `{"rebuilt": [{name, position}]}`.
     #[command(
         after_help = "Examples:\n  waypost projection rebuild contacts\n  waypost projection \
-                      rebuild contacts orders runs"
+                      rebuild contacts orders runs\n  waypost projection rebuild contacts \
+                      --share 50"
     )]
     Rebuild(Named),
     /// List dead letters (events that could not be applied) and skipped ones:
@@ -53,9 +54,9 @@ pub(crate) struct Access {
     database: DatabaseSettings,
 }
 
-/// The projector's setting, for those that fold as it does.
+/// How fast to work.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Batch {
+pub(crate) struct PaceArgs {
     /// Most events applied in one transaction.
     #[arg(
         id = "projector_batch",
@@ -64,7 +65,22 @@ pub(crate) struct Batch {
         hide = true,
         default_value_t = projector::BATCH
     )]
-    events: usize,
+    batch: usize,
+    /// While others use the database, work this share of the time, in percent. The higher it is,
+    /// the more their reads feel it; 100 never rests.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = projector::SHARE,
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
+    share: u32,
+}
+
+impl From<PaceArgs> for Pace {
+    fn from(PaceArgs { batch, share }: PaceArgs) -> Self {
+        Self { batch, share }
+    }
 }
 
 /// A projection, and how to connect to the system.
@@ -73,7 +89,7 @@ pub(crate) struct One {
     /// The projection, as `waypost projection list` names it.
     name: String,
     #[command(flatten)]
-    batch: Batch,
+    pace: PaceArgs,
     #[command(flatten)]
     access: Access,
 }
@@ -85,7 +101,7 @@ pub(crate) struct Named {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    batch: Batch,
+    pace: PaceArgs,
     #[command(flatten)]
     access: Access,
 }
@@ -161,7 +177,8 @@ async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     let names: Vec<_> = named.names.iter().map(String::as_str).collect();
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let rebuilt = projector::rebuild(&log, &pool, &names, named.batch.events, &tell, &stop).await;
+    let pace = named.pace.into();
+    let rebuilt = projector::rebuild(&log, &pool, &names, pace, &tell, &stop).await;
     bar.end();
     match &rebuilt?[..] {
         [one] => print(one),
@@ -174,8 +191,8 @@ async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
     let (log, pool) = one.access.open(common).await?;
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let (clock, name, batch) = (&SystemClock, &one.name, one.batch.events);
-    let verified = projector::verify(&log, &pool, clock, name, batch, &tell, &stop).await;
+    let (clock, name, pace) = (&SystemClock, &one.name, one.pace.into());
+    let verified = projector::verify(&log, &pool, clock, name, pace, &tell, &stop).await;
     bar.end();
     let verified = verified?;
     for told in &verified.told {
@@ -204,16 +221,32 @@ mod tests {
         projection: Projection,
     }
 
+    fn pace(line: &[&str]) -> Result<Pace, clap::Error> {
+        let line = ["waypost"].iter().chain(line);
+        Ok(match Commands::try_parse_from(line)?.projection {
+            Projection::Rebuild(named) => named.pace.into(),
+            Projection::Verify(one) => one.pace.into(),
+            other => panic!("{other:?}"),
+        })
+    }
+
     #[test]
-    fn rebuilding_and_verifying_obey_the_projectors_batch() {
+    fn rebuilding_and_verifying_obey_the_projectors_batch_and_their_share() {
         for work in ["rebuild", "verify"] {
-            let line = ["waypost", work, "contacts", "--projector_batch", "7"];
-            let batch = match Commands::try_parse_from(line).unwrap().projection {
-                Projection::Rebuild(named) => named.batch,
-                Projection::Verify(one) => one.batch,
-                other => panic!("{other:?}"),
+            let given = [work, "contacts", "--projector_batch", "7", "--share", "50"];
+            let expected = Pace {
+                batch: 7,
+                share: 50,
             };
-            assert_eq!(batch.events, 7);
+            assert_eq!(pace(&given).unwrap(), expected);
+            assert_eq!(pace(&[work, "contacts"]).unwrap(), Pace::default());
+        }
+    }
+
+    #[test]
+    fn no_share_and_more_than_all_are_refused() {
+        for share in ["0", "101", "-1", "half"] {
+            pace(&["rebuild", "contacts", "--share", share]).unwrap_err();
         }
     }
 }
