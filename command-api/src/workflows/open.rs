@@ -14,8 +14,8 @@ use sqlx::PgPool;
 const FRESH: Duration = Duration::from_secs(1);
 /// How long it is used at all.
 const USABLE: Duration = Duration::from_secs(15);
-/// Counts that are held; beyond this many, old ones are dropped.
-const HELD: usize = 1_024;
+/// With fewer counts than this, none is dropped.
+const FIRST_SWEEP: usize = 1_024;
 
 /// An organization has as many runs open as it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,13 +33,21 @@ pub(crate) struct OpenRuns(Arc<Inner>);
 struct Inner {
     most: u32,
     models: PgPool,
-    counts: Mutex<HashMap<OrgId, Count>>,
+    counts: Mutex<Counts>,
+}
+
+/// The counts that may still be used, and at most as many old ones.
+#[derive(Debug)]
+struct Counts {
+    by_org: HashMap<OrgId, Count>,
+    /// With this many, old ones are dropped.
+    sweep_at: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     /// The count of the read models, with its time.
-    told: Option<(u64, Instant)>,
+    counted: Option<(u64, Instant)>,
     /// Triggers taken since.
     taken: u64,
     asking: bool,
@@ -58,10 +66,7 @@ impl OpenRuns {
     /// Takes one more run of an organization, unless it has too many.
     pub(crate) fn admit(&self, org: &OrgId) -> Result<(), TooManyOpen> {
         let mut counts = self.0.counts();
-        if counts.len() >= HELD {
-            counts.retain(|_, count| count.asking || count.within(USABLE).is_some());
-        }
-        let count = counts.entry(org.clone()).or_default();
+        let count = counts.of(org);
         if count.within(FRESH).is_none() && !count.asking {
             count.asking = true;
             let (open_runs, org) = (self.clone(), org.clone());
@@ -90,25 +95,73 @@ impl OpenRuns {
             tracing::debug!(%error, "Open runs cannot be counted");
         }
         let mut counts = self.0.counts();
-        let count = counts.entry(org).or_default();
+        let count = counts.of(&org);
         count.asking = false;
         if let Ok(open) = open {
-            count.told = Some((open, Instant::now()));
+            count.counted = Some((open, Instant::now()));
             count.taken = 0;
         }
     }
 }
 
 impl Inner {
-    fn counts(&self) -> MutexGuard<'_, HashMap<OrgId, Count>> {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            by_org: HashMap::new(),
+            sweep_at: FIRST_SWEEP,
+        }
+    }
+}
+
+impl Counts {
+    /// An organization's count. Each sweep is paid for by as many organizations that came since the
+    /// last one, however many there are.
+    fn of(&mut self, org: &OrgId) -> &mut Count {
+        if self.by_org.len() >= self.sweep_at {
+            self.by_org
+                .retain(|_, count| count.asking || count.within(USABLE).is_some());
+            self.sweep_at = (self.by_org.len() * 2).max(FIRST_SWEEP);
+        }
+        self.by_org.entry(org.clone()).or_default()
     }
 }
 
 impl Count {
     /// The count, unless it is older than `time`.
     fn within(&self, time: Duration) -> Option<u64> {
-        let (open, at) = self.told?;
+        let (open, at) = self.counted?;
         (at.elapsed() < time).then_some(open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(counts: &mut Counts, orgs: std::ops::Range<usize>, asking: bool) {
+        for org in orgs {
+            counts.of(&OrgId::from(format!("org-{org}"))).asking = asking;
+        }
+    }
+
+    #[test]
+    fn counts_that_are_too_old_make_room() {
+        let mut counts = Counts::default();
+        fill(&mut counts, 0..10 * FIRST_SWEEP, false);
+        assert!(counts.by_org.len() <= FIRST_SWEEP);
+    }
+
+    #[test]
+    fn the_more_counts_are_in_use_the_more_come_before_the_next_sweep() {
+        let mut counts = Counts::default();
+        fill(&mut counts, 0..10 * FIRST_SWEEP, true);
+        assert_eq!(counts.by_org.len(), 10 * FIRST_SWEEP);
+        assert_eq!(counts.sweep_at, 16 * FIRST_SWEEP);
     }
 }
