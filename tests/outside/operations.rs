@@ -37,6 +37,7 @@ const CHECKS: &[(&str, &[&str])] = &[
     (
         "workflow-runner",
         &[
+            "keys",
             "log",
             "workflow-runner/runs",
             "workflow-runner/triggers",

@@ -105,6 +105,7 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     let renderer = runs::Renderer::new(log.clone(), &settings.templates);
     let open_runs = runs::OpenRuns::at_most(settings.runs.open.per_organization);
     let targets = Targets::new(settings.targets, own_ports)?;
+    access.announce(&readiness);
     let (live, tails) = Live::start(log.clone(), access, clock, settings.sockets).await?;
     // Last, since owned partitions wait until the runner runs.
     let group = Group::join(&log, settings.runs.lease).await?;
