@@ -53,10 +53,10 @@ pub(crate) const NOT_A_TIME: &str = "must be an RFC 3339 time such as 2026-11-21
 /// Parses a time, truncated to the microseconds that the read models can store, so that log and
 /// read model agree.
 pub(crate) fn rfc3339(given: &str) -> Option<DateTime<Utc>> {
-    let time = DateTime::parse_from_rfc3339(given).ok()?.to_utc();
-    // An offset can push a time out of the years that RFC 3339 can represent.
-    let writable = (1..=9_999).contains(&time.year());
-    DateTime::from_timestamp_micros(time.timestamp_micros()).filter(|_| writable)
+    let time = DateTime::parse_from_rfc3339(given).ok()?;
+    let time = DateTime::from_timestamp_micros(time.timestamp_micros())?;
+    // An offset or a leap second can push a time out of the years that RFC 3339 can represent.
+    (1..=9_999).contains(&time.year()).then_some(time)
 }
 
 /// Truncates foreign text for an error message.
@@ -74,5 +74,26 @@ pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_of_a_year_that_rfc_3339_can_represent() {
+        for outside in [
+            "9999-12-31T23:59:60Z",
+            "9999-12-31T23:59:59-01:00",
+            "0000-12-31T23:59:59Z",
+            "0001-01-01T00:00:00+01:00",
+        ] {
+            assert_eq!(rfc3339(outside), None, "{outside}");
+        }
+        let last = rfc3339("9999-12-31T23:59:59.9999999Z").unwrap();
+        assert_eq!(last.to_rfc3339(), "9999-12-31T23:59:59.999999+00:00");
+        let leap = rfc3339("2016-12-31T23:59:60Z").unwrap();
+        assert_eq!(leap.to_rfc3339(), "2017-01-01T00:00:00+00:00");
     }
 }

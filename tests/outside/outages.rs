@@ -3,7 +3,7 @@
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use harness::{Answer, Client, Organization, Receiver, System, eventually};
+use harness::{Answer, Client, Organization, PASSWORD, Receiver, System, eventually};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -281,4 +281,29 @@ async fn a_check_and_a_rebuild_go_on_once_the_log_answers_again() {
         let output = without_the_log(&mut system, work).await;
         assert!(output.status.success(), "{work}");
     }
+}
+
+#[tokio::test]
+async fn passwords_that_cannot_be_checked_without_the_log_are_no_wrong_guesses() {
+    let most = 3;
+    let guesses = [("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most.to_string())];
+    let mut system = System::start_alone(SHAPE, &[DEFAULTS, &guesses].concat()).await;
+    let mut nats = system.nats.take().unwrap();
+    let person = system.person("Ada").await;
+    let change = json!({"old": PASSWORD, "new": "battery staple"});
+    let change = async |key: &str| {
+        let person = &person.client;
+        person.post_once("/auth/password", key, &change).await
+    };
+
+    nats.kill();
+    for nth in 0..=most {
+        change(&format!("key {nth}")).await.error(503);
+    }
+    nats.restart().await.expect("NATS again");
+    let changed = eventually("the log to answer", async || {
+        let answer = change("the same").await;
+        (answer.status != 503).then_some(answer)
+    });
+    changed.await.ok(200);
 }

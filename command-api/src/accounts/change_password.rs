@@ -51,7 +51,9 @@ pub(super) async fn change_password(
     let throttles = app.accounts.throttles();
     let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
     let entered = entered.await?;
-    if let Earlier::Repeat(repeated) = app.commands.earlier::<Refusal>(&origin).await? {
+    let earlier = app.commands.earlier::<Refusal>(&origin).await;
+    let (entered, earlier) = entered.unless_failed(earlier).await?;
+    if let Earlier::Repeat(repeated) = earlier {
         return again(&app, entered, &repeated, change.new).await;
     }
     if !in_force {
@@ -80,9 +82,9 @@ async fn again(
     repeated: &Repeated,
     new: String,
 ) -> Result<Response, HttpError> {
-    let Some(account) = still_good(app, repeated).await? else {
-        return Err(token_replay::lapsed());
-    };
+    let account = still_good(app, repeated).await;
+    let (entered, account) = entered.unless_failed(account).await?;
+    let account = account.ok_or_else(token_replay::lapsed)?;
     let right = is_password(app, entered.visitor(), &account, new).await;
     let right = right.map(|right| right.then_some(account));
     entered.settle(&right).await;

@@ -168,15 +168,12 @@ async fn repeat(
 ) -> Result<Response, HttpError> {
     let name = Name::Email(&registration.email);
     let entered = app.accounts.throttles().sign_in(address.0, name).await?;
-    let Some(account) = still_good(app, repeated).await? else {
-        return Err(token_replay::lapsed());
-    };
-    let hash = unseal(
-        &app.commands,
-        &Binding::Password(account.id),
-        &account.password_hash,
-    )
-    .await?;
+    let account = still_good(app, repeated).await;
+    let (entered, account) = entered.unless_failed(account).await?;
+    let account = account.ok_or_else(token_replay::lapsed)?;
+    let binding = Binding::Password(account.id);
+    let hash = unseal(&app.commands, &binding, &account.password_hash).await;
+    let (entered, hash) = entered.unless_failed(hash).await?;
     let password = registration.password.clone();
     let passwords = app.accounts.passwords();
     let right = passwords.verify_for(entered.visitor(), password, hash);

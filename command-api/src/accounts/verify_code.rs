@@ -111,9 +111,9 @@ async fn again(
     repeated: &Repeated,
 ) -> Result<Response, HttpError> {
     let compared = compare(app, &entered, origin).await?;
-    let Some(account) = still_good(app, repeated).await? else {
-        return Err(token_replay::lapsed());
-    };
+    let account = still_good(app, repeated).await;
+    let (entered, account) = entered.unless_failed(account).await?;
+    let account = account.ok_or_else(token_replay::lapsed)?;
     if let Some(compared) = compared {
         compared.succeeded().await;
     }

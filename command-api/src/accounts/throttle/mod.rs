@@ -312,6 +312,17 @@ impl Try<'_> {
         }
     }
 
+    /// Goes on with a result that the attempt needs. An error of ours is not a guess.
+    pub(crate) async fn unless_failed<T, E>(self, result: Result<T, E>) -> Result<(Self, T), E> {
+        match result {
+            Ok(value) => Ok((self, value)),
+            Err(error) => {
+                self.forgive().await;
+                Err(error)
+            }
+        }
+    }
+
     /// Reports a success: the attempt is no failure, and the client is known here from now on.
     pub(crate) async fn succeeded(self) {
         let Throttles {
