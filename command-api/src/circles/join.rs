@@ -78,7 +78,7 @@ async fn join(
         let circle = Circle::fold(past);
         let event = circles::join(circle.as_ref(), account, &hash, now)?;
         if event.is_some() {
-            bounds.one_more_member(circle.as_ref())?;
+            bounds.one_more_member(circle.as_ref(), account)?;
         }
         Ok(Decision::new((), event))
     });

@@ -2,7 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
+use schemas::AccountId;
+
 use super::Circle;
+
+/// How often one person may join a circle. Each time is kept, for who may see what was then.
+pub const JOINS: usize = 50;
 
 /// The most that a circle may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +26,11 @@ pub enum Full {
     /// Members.
     #[error("the circle has {0} members, the most it may have; one of them has to leave first")]
     Members(usize),
+    /// Times that the person has joined.
+    #[error(
+        "you have joined this circle {0} times, the most one may; ask to be invited to another one"
+    )]
+    Joins(usize),
     /// Places.
     #[error("the circle watches {0} places, the most it may watch; delete one of them first")]
     Places(usize),
@@ -37,6 +47,7 @@ impl Full {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Members(_) => "members",
+            Self::Joins(_) => "joins",
             Self::Places(_) => "places",
             Self::Invites(_) => "invites",
         }
@@ -44,8 +55,10 @@ impl Full {
 }
 
 impl Bounds {
-    /// Whether a circle may have one more member.
-    pub fn one_more_member(&self, circle: Option<&Circle>) -> Result<(), Full> {
+    /// Whether a circle may have this person, who is no member now, as one more member.
+    pub fn one_more_member(&self, circle: Option<&Circle>, new: AccountId) -> Result<(), Full> {
+        let joins = circle.map_or(0, |circle| circle.joins(new));
+        room(joins, JOINS, Full::Joins)?;
         let members = circle.map_or(0, |circle| circle.members().count());
         room(members, self.members, Full::Members)
     }

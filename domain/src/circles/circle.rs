@@ -147,6 +147,11 @@ impl Circle {
         periods.is_some_and(|periods| periods.iter().any(|period| period.contains(at)))
     }
 
+    /// How often a person has joined.
+    pub(super) fn joins(&self, account: AccountId) -> usize {
+        self.members.get(&account).map_or(0, SmallVec::len)
+    }
+
     /// Current and past members who were not forgotten, ordered by id.
     pub(super) fn ever_members(&self) -> impl Iterator<Item = AccountId> {
         self.members.keys().copied()

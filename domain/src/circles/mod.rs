@@ -18,7 +18,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{Bounds, Full};
+pub use bounds::{Bounds, Full, JOINS};
 pub use circle::{Circle, Invite, Place};
 pub use decide::{CannotJoin, NotMember, add_place, create, invite, join, leave, remove_place};
 pub use disclosure::{Disclosure, DisclosureKind};

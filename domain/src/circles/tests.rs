@@ -253,7 +253,7 @@ fn a_circle_has_so_many_members_places_and_open_invites() {
     history.circle(0, "family", CircleOwner::Account(ADA));
     let folded = |history: &History| Circle::fold(&history.0);
     let circle = folded(&history);
-    assert_eq!(bounds.one_more_member(circle.as_ref()), Ok(()));
+    assert_eq!(bounds.one_more_member(circle.as_ref(), EVE), Ok(()));
     assert_eq!(bounds.one_more_place(circle.as_ref()), Ok(()));
     assert_eq!(bounds.one_more_invite(circle.as_ref(), at(1)), Ok(()));
     history.joins(1, "family", BOB);
@@ -262,7 +262,7 @@ fn a_circle_has_so_many_members_places_and_open_invites() {
     history.add(1, added.unwrap());
     let circle = folded(&history);
     let (one_more, circle) = (Full::Members(2), circle.as_ref());
-    assert_eq!(bounds.one_more_member(circle), Err(one_more));
+    assert_eq!(bounds.one_more_member(circle, EVE), Err(one_more));
     assert_eq!(bounds.one_more_place(circle), Err(Full::Places(1)));
     assert_eq!(bounds.one_more_invite(circle, at(1)), Err(Full::Invites(1)));
     // An expired invite makes room.
@@ -272,8 +272,30 @@ fn a_circle_has_so_many_members_places_and_open_invites() {
     history.add(3, removed);
     history.add(3, left);
     let circle = folded(&history);
-    assert_eq!(bounds.one_more_member(circle.as_ref()), Ok(()));
+    assert_eq!(bounds.one_more_member(circle.as_ref(), EVE), Ok(()));
     assert_eq!(bounds.one_more_place(circle.as_ref()), Ok(()));
+}
+
+#[test]
+fn a_person_joins_a_circle_so_many_times() {
+    let bounds = Bounds {
+        members: 3,
+        places: 1,
+        invites: 1,
+    };
+    let mut history = History::default();
+    history.circle(0, "family", CircleOwner::Account(ADA));
+    for _ in 0..JOINS {
+        let circle = Circle::fold(&history.0);
+        assert_eq!(bounds.one_more_member(circle.as_ref(), BOB), Ok(()));
+        history.joins(1, "family", BOB);
+        let left = leave(Circle::fold(&history.0).as_ref(), BOB).unwrap();
+        history.add(1, left);
+    }
+    let circle = Circle::fold(&history.0);
+    let again = bounds.one_more_member(circle.as_ref(), BOB);
+    assert_eq!(again, Err(Full::Joins(JOINS)));
+    assert_eq!(bounds.one_more_member(circle.as_ref(), EVE), Ok(()));
 }
 
 #[test]
