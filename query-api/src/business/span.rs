@@ -10,8 +10,9 @@ use crate::paging::{Parameters, wrong};
 
 /// Maximum number of steps of a series: three years of days.
 const MAX_STEPS: usize = 1_100;
-/// Since then every zone's offset from UTC is a whole number of quarters of an hour.
-const FIRST_YEAR: i32 = 1973;
+/// Since then every zone's offset from UTC is a whole number of quarters of an hour: the last one
+/// to change to such an offset was Pacific/Kiritimati, in October 1979.
+const FIRST_YEAR: i32 = 1980;
 const LAST_YEAR: i32 = 9_999;
 const QUARTER: TimeDelta = TimeDelta::minutes(15);
 
@@ -204,6 +205,9 @@ fn day(name: &str, text: &str) -> Result<NaiveDate, HttpError> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::Offset as _;
+    use chrono_tz::TZ_VARIANTS;
+
     use super::*;
 
     fn span(query: &str) -> Span {
@@ -241,6 +245,19 @@ mod tests {
                     at = piece.ends;
                 }
                 assert_eq!(at, bucket.ends, "{query}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_zone_is_whole_quarters_from_utc_since_the_first_year() {
+        let first = time(&format!("{FIRST_YEAR}-01-01T00:00:00Z")).naive_utc();
+        for after in (0..60 * 366).step_by(30) {
+            let at = first + Days::new(after);
+            for zone in &TZ_VARIANTS {
+                let offset = zone.offset_from_utc_datetime(&at).fix();
+                let seconds = i64::from(offset.local_minus_utc());
+                assert_eq!(seconds % QUARTER.num_seconds(), 0, "{zone} at {at}");
             }
         }
     }
