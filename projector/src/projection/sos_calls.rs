@@ -51,7 +51,10 @@ async fn insert(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sql
     sqlx::query!(
         "INSERT INTO sos_calls (org_id, sos_id, account_id, sequence, triggered_at)
          SELECT * FROM UNNEST($1::text[], $2::text[], $3::bigint[], $4::bigint[],
-                              $5::timestamptz[])",
+                              $5::timestamptz[]) AS made (org_id, sos_id, account_id)
+         WHERE NOT EXISTS (
+             SELECT FROM forgotten_accounts AS gone WHERE gone.account_id = made.account_id
+         )",
         made.iter()
             .map(|(_, at)| at.stream.org.as_str())
             .bind_iter() as _,

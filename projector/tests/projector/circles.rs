@@ -12,8 +12,10 @@ use proptest::test_runner::TestRunner;
 use schemas::account::{Forgotten, Registered, SharingPaused, SharingResumed};
 use schemas::circle::{CircleOwner, MemberJoined, MemberLeft, PlaceAdded};
 use schemas::location::Updated;
+use schemas::sos::Triggered;
 use schemas::{
-    AccountId, AggregateType, CircleId, Event, Log, OrgId, PlaceId, SYSTEM_ORG, Sealed, StreamId,
+    AccountId, AggregateType, CircleId, Event, Log, OrgId, PlaceId, SYSTEM_ORG, Sealed, SosId,
+    StreamId,
 };
 use serde_json::json;
 
@@ -74,6 +76,27 @@ async fn fix(log: &EventLog, account: AccountId, recorded_at: DateTime<Utc>, lat
         recorded_at,
         sealed: seal(log, position, &personal.to_string()).await,
     })
+}
+
+async fn call_for_help(log: &EventLog, account: AccountId, call: &str) -> Event {
+    let personal = json!({"lat": 1.0, "lng": 2.0, "message": "Help"}).to_string();
+    let binding = Binding::CallForHelp(account, SosId::from(call));
+    Event::SosTriggered(Triggered {
+        sos_id: SosId::from(call),
+        user_id: account,
+        audience: vec![BOB],
+        late: false,
+        recorded_at: now(),
+        sealed: seal(log, binding, &personal).await,
+    })
+}
+
+/// The first events of a person's circle.
+async fn own_circle(log: &EventLog, account: AccountId, circle: &str) -> Vec<Event> {
+    let owner = CircleOwner::Account(account);
+    let named = Binding::CircleName(owner.clone(), CircleId::from(circle));
+    let name = seal(log, named, "Family").await;
+    create(CircleId::from(circle), owner, name)
 }
 
 fn minute(start: DateTime<Utc>, minutes: i64) -> DateTime<Utc> {
@@ -224,9 +247,7 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
         last = writer.append(stream, now(), event).await;
     }
     let circle = nobodys(AggregateType::Circle, &"c");
-    let named = Binding::CircleName(CircleOwner::Account(ADA), CircleId::from("c"));
-    let name = seal(log, named, "Family").await;
-    for event in create(CircleId::from("c"), CircleOwner::Account(ADA), name) {
+    for event in own_circle(log, ADA, "c").await {
         writer.append(circle.clone(), now(), event).await;
     }
     let place = json!({"name": "Home", "lat": 1, "lng": 2, "radius_m": 50}).to_string();
@@ -238,6 +259,11 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
         place: seal(log, watched, &place).await,
     });
     last = last.max(writer.append(circle.clone(), now(), place).await);
+    let event = call_for_help(log, ADA, "s").await;
+    let call = nobodys(AggregateType::Sos, &"s");
+    last = last.max(writer.append(call, now(), event).await);
+    let late_call = call_for_help(log, ADA, "late").await;
+    let late_circle = own_circle(log, ADA, "late").await;
     let track = nobodys(AggregateType::Track, &ADA);
     let event = fix(log, ADA, now(), 1.0).await;
     let late = fix(log, ADA, now() - TimeDelta::hours(1), 2.0).await;
@@ -259,12 +285,19 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
     last = writer.append(stream, now(), event).await;
     world.caught_up(Log::Events, last).await;
     let at = writer.append(track, now(), late).await;
+    let call = nobodys(AggregateType::Sos, &"late");
+    writer.append(call, now(), late_call).await;
+    for event in late_circle {
+        let circle = nobodys(AggregateType::Circle, &"late");
+        last = writer.append(circle, now(), event).await;
+    }
+    world.caught_up(Log::Events, last).await;
     world.caught_up(Log::Locations, at).await;
     for table in ROWS {
         assert_eq!(world.count(table).await, 0, "{table}");
     }
     let circles = "SELECT count(*) FROM circles WHERE name IS NULL";
-    assert_eq!(world.count(circles).await, 1);
+    assert_eq!(world.count(circles).await, 2);
     assert_eq!(world.count("SELECT count(*) FROM accounts").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 0);
     projector.stop().await;
@@ -277,6 +310,7 @@ const ROWS: &[&str] = &[
     "SELECT count(*) FROM circle_members",
     "SELECT count(*) FROM circle_places",
     "SELECT count(*) FROM positions",
+    "SELECT count(*) FROM sos_calls",
 ];
 
 #[tokio::test]

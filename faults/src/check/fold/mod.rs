@@ -58,10 +58,12 @@ impl Fold {
     }
 }
 
-/// Whether it is a place of a forgotten person: no row of it is left, whenever it came.
+/// Whether it is a place or a call for help of a forgotten person: no row of it is left, whenever
+/// it came.
 fn is_erased(facts: &Facts, fact: &Fact) -> bool {
     let place = fact.kind.starts_with("place.") || fact.log == Log::Locations;
-    place && facts.is_of_the_forgotten(fact)
+    let call = fact.kind == "sos.triggered";
+    (place || call) && facts.is_of_the_forgotten(fact)
 }
 
 /// A table of the read models, and its key columns.

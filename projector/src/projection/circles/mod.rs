@@ -76,7 +76,8 @@ async fn insert(
             binding: Binding::CircleName(circle.owner.clone(), circle.circle_id.clone()),
             sealed: &circle.name,
         });
-    // A circle outlives the name that a forgotten person gave it.
+    // A circle outlives the name that a forgotten person gave it. The key of someone forgotten just
+    // now may still be in memory, so that the name can be unsealed.
     let mut named: Vec<Option<String>> = vec![None; created.len()];
     for (nth, name) in unseal_each(log, names.collect()).await? {
         named[nth] = Some(name);
@@ -87,7 +88,14 @@ async fn insert(
     };
     sqlx::query!(
         "INSERT INTO circles (circle_id, owner_account, owner_org, name, created_at)
-         SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::text[], $5::timestamptz[])",
+         SELECT circle_id, owner_account, owner_org,
+                CASE WHEN NOT EXISTS (
+                    SELECT FROM forgotten_accounts AS gone
+                    WHERE gone.account_id = made.owner_account
+                ) THEN name END,
+                created_at
+         FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::text[], $5::timestamptz[])
+              AS made (circle_id, owner_account, owner_org, name, created_at)",
         created
             .iter()
             .map(|(c, _)| c.circle_id.as_str())
