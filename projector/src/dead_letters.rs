@@ -90,8 +90,13 @@ impl ParkedAggregates {
         self.0.remove(subject);
     }
 
+    /// The aggregates, in the order of the events that they wait behind: one may need what is read
+    /// from an earlier one, as a run needs its workflow's definition.
     pub(crate) fn subjects(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        let mut parked: Vec<_> = self.0.iter().collect();
+        parked.sort_unstable_by_key(|(_, behind)| **behind);
+        let subjects = parked.into_iter().map(|(subject, _)| subject.clone());
+        subjects.collect()
     }
 }
 

@@ -66,7 +66,8 @@ pub(crate) enum Remaining {
     },
 }
 
-/// Retries all that a projection has put aside, each aggregate's events in order.
+/// Retries all that a projection has put aside, each aggregate's events in order, and the aggregates
+/// in the order of the first events that wait.
 pub(crate) async fn retry(
     member: &mut Member,
     session: &mut PgConnection,

@@ -2,6 +2,7 @@
 
 use crate::circles::{nobodys, registered};
 use crate::equality::assert_equal;
+use crate::runs::saved;
 use crate::support::{
     World, contact, deleted, eventually, nats, readiness, start, started, triggered,
 };
@@ -138,6 +139,49 @@ async fn what_was_put_aside_is_applied_once_it_can_be() {
     assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 0);
     let running = "SELECT count FROM totals WHERE kind = 'runs' AND state = 'RUNNING'";
     assert_eq!(world.count(running).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_put_aside_is_retried_after_what_it_needs() {
+    const RUNS: i64 = 20;
+    let world = World::new().await;
+    // No definition can be stored, and so no run can be shown.
+    sqlx::query("ALTER TABLE workflow_outlines ADD CONSTRAINT refused CHECK (version < 0)")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let mut end = 0;
+    for nth in 0..RUNS {
+        let (workflow, run) = (format!("w{nth}"), format!("r{nth}"));
+        let Event::WorkflowSaved(mut definition) = saved(1) else {
+            panic!("not saved");
+        };
+        definition.workflow_id = workflow.as_str().into();
+        let stream = world.stream(AggregateType::Workflow, &workflow);
+        let definition = vec![Event::WorkflowSaved(definition)];
+        world.append(stream, 0, definition).await;
+        let stream = world.stream(AggregateType::Run, &run);
+        let begun = vec![triggered(&run, &workflow, 1)];
+        end = world.append(stream, 0, begun).await;
+    }
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    let aside = world.count("SELECT count(*) FROM dead_letters").await;
+    assert_eq!(aside, 2 * RUNS);
+    projector.stop().await;
+
+    sqlx::query("ALTER TABLE workflow_outlines DROP CONSTRAINT refused")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let projector = world.start();
+    eventually("every run is applied", async || {
+        world.count("SELECT count(*) FROM runs").await == RUNS
+    })
+    .await;
+    assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 0);
     projector.stop().await;
     world.end().await;
 }
