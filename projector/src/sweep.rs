@@ -9,15 +9,17 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::Dependencies;
-use crate::projection::delete_expired_deliveries;
+use crate::projection::{delete_expired_attempts, delete_expired_deliveries};
 
 const EVERY: Duration = Duration::from_mins(10);
 /// Positions deleted in one transaction: far fewer than the statement timeout allows.
 const POSITIONS: u32 = 10_000;
 /// Deliveries deleted in one transaction, which blocks writers of other deliveries.
 const DELIVERIES: u32 = 1_000;
+/// The same for deliveries of which only some attempts are deleted: each may be a hundred KiB.
+const DELIVERIES_KEPT: u32 = 100;
 
-/// Deletes expired rows periodically until `shutdown`. Several projectors may do so at once.
+/// Deletes what has expired periodically until `shutdown`. Several projectors may do so at once.
 pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToken) {
     let sweeping = async {
         loop {
@@ -26,6 +28,7 @@ pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToke
             }
             if let Some(oldest) = oldest(&deps, Log::Deliveries) {
                 log_result("deliveries", sweep_deliveries(&deps.pool, oldest).await);
+                log_result("attempts", sweep_attempts(&deps.pool, oldest).await);
             }
             sleep(EVERY).await;
         }
@@ -42,8 +45,8 @@ fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
 fn log_result(what: &'static str, swept: Result<u64, sqlx::Error>) {
     match swept {
         Ok(0) => {}
-        Ok(rows) => tracing::info!(rows, what, "Deleted expired rows"),
-        Err(error) => tracing::warn!(%error, what, "Cannot delete expired rows"),
+        Ok(rows) => tracing::info!(rows, what, "Deleted what has expired"),
+        Err(error) => tracing::warn!(%error, what, "Cannot delete what has expired"),
     }
 }
 
@@ -73,6 +76,19 @@ async fn sweep_deliveries(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, s
         let swept = delete_expired_deliveries(pool, oldest, DELIVERIES).await?;
         all += swept;
         if swept < u64::from(DELIVERIES) {
+            return Ok(all);
+        }
+    }
+}
+
+/// Deletes the attempts made before a time from deliveries that were changed since; returns the
+/// number of these deliveries.
+async fn sweep_attempts(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
+    let mut all = 0;
+    loop {
+        let swept = delete_expired_attempts(pool, oldest, DELIVERIES_KEPT).await?;
+        all += swept;
+        if swept < u64::from(DELIVERIES_KEPT) {
             return Ok(all);
         }
     }

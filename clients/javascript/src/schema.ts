@@ -795,6 +795,7 @@ export interface components {
              * @example 2026-11-21T09:30:00Z
              */
             nextAttemptAt: string | null;
+            /** @description The last 100, oldest first. */
             attempts: {
                 /**
                  * Format: date-time

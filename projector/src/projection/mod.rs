@@ -22,7 +22,7 @@ use futures::future::{self, BoxFuture};
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::PgConnection;
 
-pub(crate) use deliveries::delete_expired as delete_expired_deliveries;
+pub(crate) use deliveries::{delete_expired as delete_expired_deliveries, delete_expired_attempts};
 
 /// Folds events into rows.
 pub(crate) trait Projection: Send + Sync {

@@ -27,7 +27,7 @@ fn attempted(delivery: &str, attempt: u32, outcome: Outcome) -> Event {
         message: message(delivery),
         attempt,
         at: now(),
-        duration_ms: 1,
+        duration_ms: attempt.into(),
         status: None,
         error: None,
         response: None,
@@ -39,6 +39,9 @@ fn attempted(delivery: &str, attempt: u32, outcome: Outcome) -> Event {
 async fn append(world: &World, delivery: &str, seen: Option<u64>, days: i64, event: Event) -> u64 {
     let mut event = new_event(event);
     event.time -= TimeDelta::days(days);
+    if let Event::DeliveryAttempted(attempted) = &mut event.event {
+        attempted.at = event.time;
+    }
     let write = Write {
         stream: world.stream(AggregateType::Delivery, delivery),
         expected: Expected::after(seen),
@@ -83,6 +86,59 @@ async fn a_delivery_is_pending_while_it_is_queued_again() {
     world.caught_up(Log::Deliveries, at).await;
     let ended = json!(["d1", "SUCCEEDED", true, 2]);
     assert_eq!(text(&world, state).await[0], ended);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_delivery_keeps_its_last_hundred_attempts_whatever_the_batches() {
+    let world = World::new().await;
+    let stream = world.stream(AggregateType::Delivery, "d1");
+    let failed = |attempt| attempted("d1", attempt, Outcome::Failed);
+    let first = (1..=150).map(failed).collect();
+    let at = world.append(stream.clone(), 0, first).await;
+    let projector = world.start();
+    world.caught_up(Log::Deliveries, at).await;
+    let kept = "SELECT json_build_array(jsonb_array_length(attempts),
+        attempts -> 0 -> 'durationMs', attempts -> -1 -> 'durationMs') FROM deliveries";
+    assert_eq!(text(&world, kept).await, json!([100, 51, 150]));
+
+    let next = (151..=153).map(failed).collect();
+    let at = world.append(stream.clone(), at, next).await;
+    let queued = Event::DeliveryQueued(Queued {
+        message: message("d1"),
+        request_id: EventId(Uuid::new_v4()),
+        attempts: 153,
+    });
+    let at = world.append(stream, at, vec![queued]).await;
+    world.caught_up(Log::Deliveries, at).await;
+    assert_eq!(text(&world, kept).await, json!([100, 54, 153]));
+    // All in one batch gives the same.
+    assert_equal(&world, "deliveries").await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn attempts_that_are_too_old_are_deleted_while_their_delivery_goes_on() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut at = None;
+    for (attempt, days) in [(1, 40), (2, 31), (3, 29), (4, 0)] {
+        let event = attempted("d1", attempt, Outcome::Failed);
+        at = Some(append(&world, "d1", at, days, event).await);
+    }
+    world.caught_up(Log::Deliveries, at.unwrap()).await;
+    projector.stop().await;
+    // A projector sweeps when it starts.
+    let projector = world.start();
+    let left = "SELECT count(*) FROM deliveries
+        WHERE attempts -> 0 -> 'durationMs' = '3' AND jsonb_array_length(attempts) = 2";
+    eventually("what is old to be gone", async || {
+        world.count(left).await == 1
+    })
+    .await;
+    assert_equal(&world, "deliveries").await;
     projector.stop().await;
     world.end().await;
 }

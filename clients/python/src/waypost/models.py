@@ -744,6 +744,7 @@ class Delivery(TypedDict):
     status: Literal["PENDING", "SUCCEEDED", "FAILED"] | str
     nextAttemptAt: str | None
     attempts: list[DeliveryAttempt]
+    """The last 100, oldest first."""
     createdAt: str
 
 

@@ -31,6 +31,9 @@ const OF_PERSONS: &[(&str, &str)] = &[
     ("sos_calls", "account_id"),
 ];
 
+/// The attempts that a delivery keeps: its last ones.
+const ATTEMPTS: usize = 100;
+
 pub(super) fn take(fold: &mut Fold, fact: &Fact) {
     let (data, org, at) = (&fact.data, &fact.org, json!(fact.time));
     if let Some((kind, what)) = fact.kind.split_once('.')
@@ -214,6 +217,8 @@ fn delivery(fold: &mut Fold, fact: &Fact) {
         row["next_attempt_at"] = data["nextAttemptAt"].clone();
         if let Some(attempts) = row["attempts"].as_array_mut() {
             attempts.push(attempt);
+            let older = attempts.len().saturating_sub(ATTEMPTS);
+            attempts.drain(..older);
         }
         return;
     }

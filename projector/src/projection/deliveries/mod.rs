@@ -1,4 +1,4 @@
-//! Webhook deliveries with all their attempts.
+//! Webhook deliveries with their last attempts.
 
 mod expired;
 
@@ -18,9 +18,13 @@ use super::text::optional;
 use super::totals::Totals;
 use super::{ApplyError, Projection, Role, bigint};
 
-pub(crate) use expired::delete_expired;
+pub(crate) use expired::{delete_expired, delete_expired_attempts};
 
 const KIND: &str = "deliveries";
+
+/// The number of attempts that a delivery keeps: its last ones, since it may be replayed any number
+/// of times. The statement in [`upsert`] has the same number.
+const KEPT_ATTEMPTS: usize = 100;
 
 /// How deliveries are listed: by their endpoint, and by their event's type.
 const ROWS: Rows = Rows {
@@ -199,6 +203,11 @@ impl DeliveryStatus {
 }
 
 impl Progress<'_> {
+    fn last_attempts(&self) -> &[Attempt<'_>] {
+        let older = self.attempts.len().saturating_sub(KEPT_ATTEMPTS);
+        &self.attempts[older..]
+    }
+
     fn status(&self) -> &'static str {
         match self.status {
             DeliveryStatus::Succeeded => "SUCCEEDED",
@@ -224,11 +233,12 @@ async fn upsert(
     }
     let attempts: Result<Vec<String>, _> = deliveries
         .iter()
-        .map(|delivery| serde_json::to_string(&delivery.attempts))
+        .map(|delivery| serde_json::to_string(delivery.last_attempts()))
         .collect();
     let attempts = attempts.map_err(|error| ApplyError::Refused(error.to_string()))?;
     let messages = || deliveries.iter().map(|delivery| delivery.message);
     // All parts of one statement see the table as it was before: `before` has the old states.
+    // Attempts that stay the same are assigned as they are: long ones are then not written again.
     let counted = sqlx::query_as!(
         Counted,
         r#"WITH attempted AS MATERIALIZED (
@@ -249,7 +259,9 @@ async fn upsert(
                FROM attempted
                ON CONFLICT (org_id, delivery_id) DO UPDATE SET
                    status = excluded.status, next_attempt_at = excluded.next_attempt_at,
-                   attempts = deliveries.attempts || excluded.attempts,
+                   attempts = CASE WHEN excluded.attempts = '[]' THEN deliveries.attempts
+                       ELSE jsonb_path_query_array(deliveries.attempts || excluded.attempts,
+                                                   '$[last - 99 to last]') END,
                    changed_at = excluded.changed_at
                RETURNING org_id, webhook_id, delivery_id, event_type, created_at, status
            )

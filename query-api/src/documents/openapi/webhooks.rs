@@ -244,7 +244,10 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 ("type", string()),
                 ("status", word(&["PENDING", "SUCCEEDED", "FAILED"])),
                 ("nextAttemptAt", nullable(time())),
-                ("attempts", array(&attempt)),
+                (
+                    "attempts",
+                    meaning(array(&attempt), "The last 100, oldest first."),
+                ),
                 ("createdAt", time()),
             ]),
         ),
