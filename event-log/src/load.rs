@@ -30,20 +30,12 @@ pub struct Size {
 impl EventLog {
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        let load = self.load_from(stream, Start::After(0));
+        let mut events: Vec<Recorded> = Vec::new();
+        let take = |page: Vec<Recorded>| events.extend(page);
+        let load = self.pages_from(stream, Start::After(0), Most::BATCH, take);
         load.within(&traces::part("log read", SpanKind::Client))
-            .await
-    }
-
-    /// The events of an aggregate that the log stored since a time by its own clock, oldest first.
-    pub async fn load_since(
-        &self,
-        stream: &StreamId,
-        since: DateTime<Utc>,
-    ) -> Result<Vec<Recorded>, ReadError> {
-        let load = self.load_from(stream, Start::Since(since));
-        load.within(&traces::part("log read", SpanKind::Client))
-            .await
+            .await?;
+        Ok(events)
     }
 
     /// Passes the events of an aggregate that the log stored since a time by its own clock to
@@ -73,13 +65,6 @@ impl EventLog {
         let reader = self.reader(stream.aggregate.log());
         let found = reader.read(&subject, Start::After(0), PAGE).await?;
         found.messages.iter().map(decode).collect()
-    }
-
-    async fn load_from(&self, stream: &StreamId, start: Start) -> Result<Vec<Recorded>, ReadError> {
-        let mut events: Vec<Recorded> = Vec::new();
-        let take = |page: Vec<Recorded>| events.extend(page);
-        self.pages_from(stream, start, Most::BATCH, take).await?;
-        Ok(events)
     }
 
     async fn pages_from(

@@ -254,6 +254,8 @@ async fn an_idempotency_key_holds_for_fixes_without_a_time() {
     let later = ada.client.post_once(UPDATE, "k2", &body).await;
     let position = later.position();
     assert_ne!(later.ok(202), first);
+    let again = ada.client.post_once(UPDATE, "k", &body).await;
+    assert_eq!(again.ok(202), first);
     assert_eq!(history(&ada, &position, "").await.len(), 4);
 }
 

@@ -1,8 +1,10 @@
 //! Where persons are, and whether they share it.
 
+mod known_fixes;
 mod pause;
 mod tracks;
 mod update;
+mod used_keys;
 
 use axum::Router;
 use axum::routing::post;

@@ -1,20 +1,21 @@
-//! The fixes that a person sent recently, kept in memory so that an update needs no read before its
-//! write.
+//! What persons sent recently, kept in memory so that an update needs no read before its write.
 //!
 //! A repeated fix is found by its time. The log records when it received an event, which is never
 //! much before the fix was made. So only the part of a person's past since then has to be searched,
-//! which is next to nothing for current fixes.
+//! which is next to nothing for current fixes. A repeated request is found by its
+//! `Idempotency-Key`, and only such a request is looked up in the log.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use domain::location::CLOCKS_APART;
+use domain::location::{CLOCKS_APART, Fix, taken_since};
 use event_log::{EventLog, ReadError};
-use schemas::{AccountId, Event, Receipt, Recorded, StreamId};
+use schemas::{AccountId, Event, Recorded, StreamId};
 
-/// Most fixes kept of one person.
-const MOST_FIXES: usize = 2_048;
+use super::known_fixes::KnownFixes;
+use super::used_keys::UsedKeys;
+
 /// Persons in one generation: at most twice as many are kept.
 const GENERATION: usize = 20_000;
 
@@ -47,101 +48,136 @@ impl Tracks {
     }
 }
 
-/// The known part of a person's track.
+/// What a request needs to know of its person's track.
+pub(super) struct Needed {
+    now: DateTime<Utc>,
+    /// The times of its fixes that have one.
+    named: HashSet<DateTime<Utc>>,
+    /// Whether it has an `Idempotency-Key`.
+    has_key: bool,
+    /// A key counts as used if that was later.
+    pub(super) keys_valid_since: DateTime<Utc>,
+}
+
+impl Needed {
+    pub(super) fn by(
+        fixes: &[Fix],
+        has_key: bool,
+        keys_valid_since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            now,
+            named: fixes.iter().filter_map(|fix| fix.recorded_at).collect(),
+            has_key,
+            keys_valid_since,
+        }
+    }
+
+    /// Since when the log can have received one of its fixes.
+    fn fixes_since(&self) -> DateTime<Utc> {
+        let oldest = self.named.iter().copied().min();
+        taken_since(oldest.unwrap_or(self.now).min(self.now))
+    }
+
+    /// Since when the track must be known.
+    fn since(&self) -> DateTime<Utc> {
+        let fixes_since = self.fixes_since();
+        if self.has_key {
+            fixes_since.min(self.keys_valid_since)
+        } else {
+            fixes_since
+        }
+    }
+}
+
+/// The known part of a person's track. Fixes and keys are kept apart: keys must be known for as
+/// long as they are valid, and of those who send often, all fixes of that time would be too many.
 pub(super) struct KnownTrack {
     /// The sequence of its last event.
     pub(super) last: Option<u64>,
-    /// Everything that the log received since then is here.
-    since: DateTime<Utc>,
-    fixes: BTreeMap<DateTime<Utc>, Sent>,
-}
-
-/// How a fix was sent.
-struct Sent {
-    at: DateTime<Utc>,
-    receipt: Option<Receipt>,
+    pub(super) fixes: KnownFixes,
+    pub(super) keys: UsedKeys,
 }
 
 impl KnownTrack {
-    pub(super) fn reaches(&self, since: DateTime<Utc>) -> bool {
-        self.since <= since
+    fn new(last: Option<u64>, since: DateTime<Utc>) -> Self {
+        Self {
+            last,
+            fixes: KnownFixes::new(since),
+            keys: UsedKeys::new(since),
+        }
     }
 
+    pub(super) fn is_enough_for(&self, needed: &Needed) -> bool {
+        let has_keys = !needed.has_key || self.keys.reaches(needed.keys_valid_since);
+        has_keys && self.fixes.reaches(needed.fixes_since())
+    }
+
+    /// Reads as much of a track as is needed, a page at a time. Also returns which of the
+    /// request's own times are in it, since an old one may be beyond what is kept.
     pub(super) async fn load(
         log: &EventLog,
         account: AccountId,
-        since: DateTime<Utc>,
-    ) -> Result<Self, ReadError> {
+        needed: &Needed,
+    ) -> Result<(Self, HashSet<DateTime<Utc>>), ReadError> {
         let stream = StreamId::of_track(account);
         let last = log.last(&stream).await?;
-        let events = match &last {
-            // Searching the log by time costs more than reading one event.
-            Some(last) if last.time + CLOCKS_APART >= since => {
-                log.load_since(&stream, since).await?
-            }
-            _ => Vec::new(),
-        };
-        let last = events.last().or(last.as_ref()).map(|last| last.sequence);
-        let fixes = events.into_iter().filter_map(Self::sent).collect();
-        Ok(Self { last, since, fixes })
+        let since = needed.since();
+        let mut known = Self::new(last.as_ref().map(|last| last.sequence), since);
+        let mut found = HashSet::new();
+        // Searching the log by time costs more than reading one event.
+        if last.is_some_and(|last| last.time + CLOCKS_APART >= since) {
+            let take = |page: Vec<Recorded>| {
+                for event in &page {
+                    found.extend(known.read(event, needed));
+                }
+            };
+            log.pages_since(&stream, since, take).await?;
+        }
+        Ok((known, found))
     }
 
-    fn sent(recorded: Recorded) -> Option<(DateTime<Utc>, Sent)> {
-        let Event::LocationUpdated(updated) = recorded.event else {
+    /// Notes the next event of the log. Returns its fix if the request has one of the same time.
+    fn read(&mut self, recorded: &Recorded, needed: &Needed) -> Option<DateTime<Utc>> {
+        self.last = Some(recorded.sequence);
+        let Event::LocationUpdated(updated) = &recorded.event else {
             return None;
         };
-        let (at, receipt) = (recorded.time, recorded.receipt);
-        Some((updated.recorded_at, Sent { at, receipt }))
-    }
-
-    pub(super) fn has(&self, fix: DateTime<Utc>) -> bool {
-        self.fixes.contains_key(&fix)
-    }
-
-    /// The fixes that came with an `Idempotency-Key`, in the order of their times, and the rest of
-    /// its receipt.
-    pub(super) fn sent_with<'k>(
-        &'k self,
-        key: &'k str,
-    ) -> impl Iterator<Item = (DateTime<Utc>, DateTime<Utc>, &'k Receipt)> {
-        self.fixes.iter().filter_map(move |(fix, sent)| {
-            let receipt = sent.receipt.as_ref();
-            let receipt = receipt.filter(|receipt| receipt.key == key)?;
-            Some((*fix, sent.at, receipt))
-        })
+        let key = recorded.receipt.as_ref();
+        let key = key.map(|receipt| receipt.key.as_str());
+        self.note(updated.recorded_at, key, recorded.time, needed);
+        Some(updated.recorded_at).filter(|fix| needed.named.contains(fix))
     }
 
     /// Records fixes that were just appended, the last of them at sequence `last`.
     pub(super) fn append(
         &mut self,
         fixes: impl Iterator<Item = DateTime<Utc>>,
-        at: DateTime<Utc>,
-        receipt: Option<&Receipt>,
+        key: Option<&str>,
+        needed: &Needed,
         last: u64,
     ) {
         self.last = Some(last);
         for fix in fixes {
-            let receipt = receipt.cloned();
-            self.fixes.insert(fix, Sent { at, receipt });
-        }
-        if self.fixes.len() > MOST_FIXES {
-            self.drop_older_half();
+            self.note(fix, key, needed.now, needed);
         }
     }
 
-    fn drop_older_half(&mut self) {
-        let mut times: Vec<_> = self.fixes.values().map(|sent| sent.at).collect();
-        let (_, middle, _) = times.select_nth_unstable(MOST_FIXES / 2);
-        let middle = *middle;
-        self.fixes.retain(|_, sent| sent.at > middle);
-        // The log's own clock may have been behind.
-        self.since = self.since.max(middle + CLOCKS_APART);
+    fn note(&mut self, fix: DateTime<Utc>, key: Option<&str>, at: DateTime<Utc>, needed: &Needed) {
+        self.fixes.note(fix, at, needed.now);
+        if let Some(key) = key {
+            self.keys.note(key, at, needed.keys_valid_since);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::location::taken_since;
+    use chrono::TimeDelta;
+    use schemas::location::Updated;
+    use schemas::{Context, EventId, Receipt, Sealed};
+    use uuid::Uuid;
 
     use super::*;
 
@@ -149,26 +185,92 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
+    /// What a request with a key needs that was sent with one fix as soon as that was made.
+    fn with_key(now: DateTime<Utc>) -> Needed {
+        Needed {
+            now,
+            named: HashSet::from([now]),
+            has_key: true,
+            keys_valid_since: now - TimeDelta::hours(24),
+        }
+    }
+
+    fn without_key(now: DateTime<Utc>) -> Needed {
+        Needed {
+            has_key: false,
+            ..with_key(now)
+        }
+    }
+
+    fn key(number: i64) -> String {
+        format!("{number:08}abcdefghijklmnopqr")
+    }
+
+    /// A fix that was made in this second, and was sent at once.
+    fn recorded(second: i64) -> Recorded {
+        let account = AccountId(1);
+        Recorded {
+            sequence: second.unsigned_abs(),
+            stream: StreamId::of_track(account),
+            id: EventId(Uuid::nil()),
+            time: at(second),
+            event: Event::LocationUpdated(Updated {
+                user_id: account,
+                recorded_at: at(second),
+                sealed: Sealed::from_ciphertext(String::new()),
+            }),
+            context: Context::default(),
+            receipt: Some(Receipt {
+                key: key(second),
+                fingerprint: String::new(),
+            }),
+        }
+    }
+
     #[test]
-    fn what_is_dropped_is_not_taken_for_unsent() {
-        let mut known = KnownTrack {
-            last: None,
-            since: at(-600),
-            fixes: BTreeMap::new(),
-        };
-        for second in 0..5_000_i64 {
-            let sequence = second.unsigned_abs();
-            known.append([at(second)].into_iter(), at(second), None, sequence);
+    fn who_sends_thousands_of_fixes_a_day_each_with_a_key_needs_no_read_again() {
+        let mut known = KnownTrack::new(None, with_key(at(0)).since());
+        // The most that the tier `family+` allows, for two days.
+        for number in 0..2 * 8_640_i64 {
+            let now = at(10 * number);
+            let needed = with_key(now);
+            assert!(known.is_enough_for(&needed), "{number}");
+            let sequence = number.unsigned_abs();
+            known.append([now].into_iter(), Some(&key(number)), &needed, sequence);
         }
-        assert!(known.fixes.len() <= MOST_FIXES);
-        for second in 0..5_000 {
-            let fix = at(second);
-            assert!(
-                known.has(fix) || !known.reaches(taken_since(fix)),
-                "{second}"
-            );
+        let valid_since = with_key(at(20 * 8_640)).keys_valid_since;
+        let used = |number: i64| known.keys.used(&key(number), valid_since);
+        assert_eq!(used(8_640), None);
+        assert_eq!(used(8_641), Some(at(86_410)));
+        assert_eq!(used(2 * 8_640 - 1), Some(at(172_790)));
+        assert_eq!(used(2 * 8_640), None);
+    }
+
+    #[test]
+    fn a_key_must_be_known_for_as_long_as_it_is_valid() {
+        let known = KnownTrack::new(None, without_key(at(0)).since());
+        assert!(known.is_enough_for(&without_key(at(0))));
+        assert!(!known.is_enough_for(&with_key(at(0))));
+        let known = KnownTrack::new(None, with_key(at(0)).since());
+        assert!(known.is_enough_for(&with_key(at(0))));
+        assert!(known.is_enough_for(&without_key(at(0))));
+    }
+
+    #[test]
+    fn an_old_fix_is_found_in_a_track_that_is_longer_than_what_is_kept() {
+        let old = at(7);
+        let mut needed = without_key(at(90 * 86_400));
+        needed.named.insert(old);
+        let mut known = KnownTrack::new(None, needed.since());
+        let mut found = HashSet::new();
+        for second in 0..10_000 {
+            found.extend(known.read(&recorded(second), &needed));
         }
-        assert!(known.reaches(taken_since(at(5_000))));
+        assert_eq!(found, HashSet::from([old]));
+        assert!(!known.fixes.has(old));
+        assert!(!known.is_enough_for(&needed));
+        assert!(known.is_enough_for(&without_key(at(90 * 86_400))));
+        assert_eq!(known.last, Some(9_999));
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! `POST /location/update`: accepts where a person is, or was.
 
+use std::collections::{BTreeSet, HashSet};
+use std::convert::Infallible;
+
 use access::{Person, UncountedToken};
 use axum::extract::{FromRequest, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use domain::location::{Fix, Request, Timed, settle_times, taken_since};
+use domain::location::{CLOCKS_APART, Fix, Request, Timed, settle_times};
 use event_log::{Binding, Expected, Position, Write};
 use schemas::location::Updated;
-use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt, StreamId};
+use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt, Recorded, StreamId};
 use serde::Serialize;
 use serde_json::Value;
 use service::{HttpError, RequestContext};
 use uuid::Uuid;
 
-use super::tracks::KnownTrack;
+use super::tracks::{KnownTrack, Needed};
 use crate::body::{AnyBody, not_json};
 use crate::commands::until_written;
 use crate::repeatable::Repeatable;
@@ -98,25 +101,32 @@ async fn take(
     account: AccountId,
     request: &Request,
     origin: &Origin,
-) -> Result<(Vec<Accepted>, Position), CommandError<std::convert::Infallible>> {
+) -> Result<(Vec<Accepted>, Position), CommandError<Infallible>> {
     let log = app.commands.log();
     let track = app.tracks.of(account);
+    let receipt = origin.receipt.as_ref();
     let attempt = || async {
         let mut track = track.lock().await;
         let now = app.commands.now();
-        let mut since = needed(request.fixes(), now);
-        if origin.receipt.is_some() {
-            since = since.min(app.commands.receipts_since(now));
-        }
-        let known = match track.take() {
-            Some(known) if known.reaches(since) => known,
-            _ => KnownTrack::load(log, account, since).await?,
-        };
+        let keys_valid_since = app.commands.receipts_since(now);
+        let needed = Needed::by(request.fixes(), receipt.is_some(), keys_valid_since, now);
         // A track that is not put back is loaded again: after a failure it is unknown what was
         // written.
-        let mut known = known;
-        let fixes = same_times(app, &known, request.fixes(), origin.receipt.as_ref())?;
-        let settled = settle_times(&fixes, |fix| known.has(fix), now);
+        let (mut known, mut found) = match track.take() {
+            Some(known) if known.is_enough_for(&needed) => (known, HashSet::new()),
+            _ => KnownTrack::load(log, account, &needed).await?,
+        };
+        let first = match first_times(app, account, &known, &needed, receipt).await {
+            Ok(first) => first,
+            Err(error) => {
+                *track = Some(known);
+                return Err(error);
+            }
+        };
+        let fixes = same_times(request.fixes(), &first);
+        found.extend(first);
+        let is_known = |fix| known.fixes.has(fix) || found.contains(&fix);
+        let settled = settle_times(&fixes, is_known, now);
         let accepted = settled
             .iter()
             .map(|timed| accepted(app, account, timed.recorded_at));
@@ -137,49 +147,64 @@ async fn take(
         };
         let new = settled.iter().filter(|timed| timed.is_new);
         let new = new.map(|timed| timed.recorded_at);
-        known.append(new, now, origin.receipt.as_ref(), position.sequence());
+        let key = receipt.map(|receipt| receipt.key.as_str());
+        known.append(new, key, &needed, position.sequence());
         *track = Some(known);
         Ok(Some((accepted, position)))
     };
     until_written(attempt).await
 }
 
-/// The time since which the person's track must be known.
-fn needed(fixes: &[Fix], now: DateTime<Utc>) -> DateTime<Utc> {
-    let oldest = fixes.iter().filter_map(|fix| fix.recorded_at).min();
-    taken_since(oldest.unwrap_or(now).min(now))
+/// The times of the fixes that the log has from a first request with the same `Idempotency-Key`.
+async fn first_times(
+    app: &App,
+    account: AccountId,
+    known: &KnownTrack,
+    needed: &Needed,
+    receipt: Option<&Receipt>,
+) -> Result<BTreeSet<DateTime<Utc>>, CommandError<Infallible>> {
+    let mut times = BTreeSet::new();
+    let used = receipt.and_then(|receipt| {
+        let used = known.keys.used(&receipt.key, needed.keys_valid_since)?;
+        Some((receipt, used))
+    });
+    let Some((receipt, used)) = used else {
+        return Ok(times);
+    };
+    let mut is_other = false;
+    let take = |page: Vec<Recorded>| {
+        for event in &page {
+            let first = event.receipt.as_ref();
+            let first = first.filter(|first| first.key == receipt.key);
+            let (Some(first), Event::LocationUpdated(updated)) = (first, &event.event) else {
+                continue;
+            };
+            if app.commands.is_fresh(event.time) {
+                is_other |= first != receipt;
+                times.insert(updated.recorded_at);
+            }
+        }
+    };
+    let stream = StreamId::of_track(account);
+    let since = used - CLOCKS_APART;
+    app.commands.log().pages_since(&stream, since, take).await?;
+    if is_other {
+        return Err(CommandError::OtherRequest);
+    }
+    Ok(times)
 }
 
-/// The fixes as a first request with the same `Idempotency-Key` sent them: those without a time
-/// were given one then.
-fn same_times(
-    app: &App,
-    known: &KnownTrack,
-    fixes: &[Fix],
-    receipt: Option<&Receipt>,
-) -> Result<Vec<Fix>, CommandError<std::convert::Infallible>> {
+/// The fixes as a first request with the same `Idempotency-Key` sent them, whose fixes have these
+/// times: those without a time were given one then.
+fn same_times(fixes: &[Fix], first: &BTreeSet<DateTime<Utc>>) -> Vec<Fix> {
+    let named: BTreeSet<_> = fixes.iter().filter_map(|fix| fix.recorded_at).collect();
+    let mut given = first.difference(&named).copied();
     let mut fixes = fixes.to_vec();
-    let Some(receipt) = receipt else {
-        return Ok(fixes);
-    };
-    let named: Vec<_> = fixes.iter().filter_map(|fix| fix.recorded_at).collect();
-    let mut given = Vec::new();
-    for (fix, sent, earlier) in known.sent_with(&receipt.key) {
-        if !app.commands.is_fresh(sent) {
-            continue;
-        }
-        if earlier != receipt {
-            return Err(CommandError::OtherRequest);
-        }
-        if !named.contains(&fix) {
-            given.push(fix);
-        }
-    }
     let without = fixes.iter_mut().filter(|fix| fix.recorded_at.is_none());
-    for (fix, time) in without.zip(given) {
-        fix.recorded_at = Some(time);
+    for fix in without {
+        fix.recorded_at = given.next();
     }
-    Ok(fixes)
+    fixes
 }
 
 fn accepted(app: &App, account: AccountId, recorded_at: DateTime<Utc>) -> Accepted {
@@ -197,7 +222,7 @@ async fn events(
     accepted: &[Accepted],
     origin: &Origin,
     now: DateTime<Utc>,
-) -> Result<Vec<NewEvent>, CommandError<std::convert::Infallible>> {
+) -> Result<Vec<NewEvent>, CommandError<Infallible>> {
     let mut events = Vec::new();
     for (timed, accepted) in settled.iter().zip(accepted) {
         if !timed.is_new {
@@ -221,4 +246,35 @@ async fn events(
         });
     }
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    fn fixes(times: [Option<DateTime<Utc>>; 3]) -> Vec<Fix> {
+        let fix = |recorded_at| Fix {
+            lat: 1.0,
+            lng: 2.0,
+            accuracy: None,
+            speed: None,
+            place_name: None,
+            battery: None,
+            recorded_at,
+        };
+        times.into_iter().map(fix).collect()
+    }
+
+    #[test]
+    fn fixes_without_a_time_get_those_of_the_first_request_in_order() {
+        let sent = fixes([None, Some(at(1)), None]);
+        let first = BTreeSet::from([at(11), at(1), at(10)]);
+        let again = fixes([Some(at(10)), Some(at(1)), Some(at(11))]);
+        assert_eq!(same_times(&sent, &first), again);
+        assert_eq!(same_times(&sent, &BTreeSet::new()), sent);
+    }
 }
