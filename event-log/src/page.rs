@@ -13,6 +13,9 @@ use crate::{EventLog, Item, Position, ReadError};
 /// About how many bytes of events one page holds; always at least one event.
 const PAGE_BYTES: usize = 256 * 1024;
 
+/// About how many bytes the headers and the subject of an event take.
+const ENVELOPE_BYTES: usize = 512;
+
 /// Some events of one organization, of one kind or of one aggregate, in order.
 #[derive(Debug)]
 pub struct Page {
@@ -22,9 +25,21 @@ pub struct Page {
     pub through: u64,
     /// Whether the log had no more such events after them.
     pub complete: bool,
+    /// Their approximate bytes in transit.
+    pub bytes: usize,
 }
 
 impl Page {
+    /// The page of a reader for whom nothing after the sequence `after` can matter.
+    pub fn end(after: u64) -> Self {
+        Self {
+            items: Vec::new(),
+            through: after,
+            complete: true,
+            bytes: 0,
+        }
+    }
+
     /// The events among its items that can be read.
     pub fn events(&self) -> impl Iterator<Item = &Recorded> {
         self.items.iter().filter_map(Item::event)
@@ -192,6 +207,8 @@ async fn page_on(
     };
     let found = reader.read(subject, Start::After(after), most).await?;
     let through = found.messages.last().map_or(after, |last| last.sequence);
+    let bytes = found.messages.iter();
+    let bytes = bytes.map(|stored| stored.payload.len() + ENVELOPE_BYTES);
     let items = found.messages.iter().map(|stored| match decode(stored) {
         Ok(event) => Item::Event(Arc::new(event)),
         Err(error) => Item::Undecodable {
@@ -204,5 +221,6 @@ async fn page_on(
         items: items.collect(),
         through,
         complete: found.is_complete,
+        bytes: bytes.sum(),
     })
 }

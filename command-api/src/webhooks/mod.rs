@@ -16,6 +16,7 @@ use axum::routing::{patch, post};
 
 pub use create::{NewWebhook, create};
 pub use directory::Directory;
+pub(crate) use selection::ReplayTurns;
 pub use view::Webhook;
 
 use crate::App;

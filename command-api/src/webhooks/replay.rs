@@ -14,13 +14,12 @@ use schemas::{AggregateType, DeliveryId, Event, Log, OrgId, StreamId, WebhookId}
 use serde::Serialize;
 use service::HttpError;
 
-use super::Directory;
 use super::request::{self, Refused};
-use super::selection::{self, Span};
+use super::selection::{Counter, Span};
 use crate::body::JsonBody;
 use crate::commands::{Earlier, Outcome, Repeated};
 use crate::repeatable::Repeatable;
-use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, circles};
+use crate::{App, CommandError, Done, LogError, Origin, answer};
 
 #[derive(Serialize)]
 struct Replayed {
@@ -58,12 +57,12 @@ impl Wanted {
 
 /// Requests deliveries to be sent again.
 async fn replay(
-    commands: &Commands,
-    (webhooks, circles): (&Directory, &circles::Directory),
+    app: &App,
     origin: &Origin,
     (org, id): (&OrgId, &WebhookId),
     wanted: &Wanted,
 ) -> Result<Done<Replayed>, CommandError<Refused>> {
+    let (commands, webhooks) = (&app.commands, &app.webhooks);
     // A repeat need not count again.
     if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
         return Ok(again(&repeated)?);
@@ -71,13 +70,7 @@ async fn replay(
     let stream = request::stream(org, id);
     let endpoint = request::known(commands, webhooks, &stream).await?.endpoint;
     let attempts_through = commands.log().end(Log::Deliveries).await?.sequence();
-    let selected = select(
-        commands,
-        circles,
-        (org, &endpoint),
-        wanted,
-        attempts_through,
-    );
+    let selected = select(app, (org, &endpoint), wanted, attempts_through);
     let (replay, replayed) = selected.await?;
     let asked = request::carry_out(
         commands,
@@ -111,13 +104,17 @@ fn again(repeated: &Repeated) -> Result<Done<Replayed>, LogError> {
 
 /// Returns what has to be sent again, and the number of deliveries.
 async fn select(
-    commands: &Commands,
-    circles: &circles::Directory,
+    app: &App,
     (org, endpoint): (&OrgId, &Endpoint),
     wanted: &Wanted,
     attempts_through: u64,
 ) -> Result<(Replay, u64), CommandError<Refused>> {
-    let log = commands.log();
+    let log = app.commands.log();
+    let counter = Counter {
+        log,
+        turns: &app.replay_turns,
+        org,
+    };
     // A request that will be refused need not be counted.
     let disabled = webhook::replay(endpoint, Replay::Failed, 0, attempts_through).err();
     match wanted {
@@ -143,13 +140,12 @@ async fn select(
                 through: log.end(position.log()).await?.sequence(),
                 types: &endpoint.events,
             };
-            let now = commands.now();
-            let replayed = selection::count_events(log, circles, org, &span, now).await?;
+            let now = app.commands.now();
+            let replayed = counter.events(&app.circles, &span, now).await?;
             Ok((replay_of(&span), replayed))
         }
         Wanted::Failed => {
-            let id = &endpoint.id;
-            let replayed = selection::count_failed(log, org, id, attempts_through).await?;
+            let replayed = counter.failed(&endpoint.id, attempts_through).await?;
             Ok((Replay::Failed, replayed))
         }
     }
@@ -177,8 +173,6 @@ pub(super) async fn replay_webhook(
     let request = body.read(ReplayRequest::parse)?;
     let wanted = Wanted::of(request, app.commands.log())?;
     let origin = repeatable.by_key(&caller, &body);
-    let endpoint = (&caller.org, &id);
-    let known = (&app.webhooks, &app.circles);
-    let done = replay(&app.commands, known, &origin, endpoint, &wanted).await?;
+    let done = replay(&app, &origin, (&caller.org, &id), &wanted).await?;
     Ok(answer::json(StatusCode::ACCEPTED, done))
 }

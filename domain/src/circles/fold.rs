@@ -160,6 +160,11 @@ impl Circles {
         self.at(made.into_iter().flatten())
     }
 
+    /// Everybody who is in one of an organization's circles now, once for each of these circles.
+    pub fn members_of(&self, org: &OrgId) -> impl Iterator<Item = AccountId> {
+        self.of_organization(org).flat_map(Circle::members)
+    }
+
     /// The circles that a person was ever in.
     fn ever_of(&self, account: AccountId) -> impl Iterator<Item = &Circle> {
         self.at(self.of_account.get(&account).into_iter().flatten())

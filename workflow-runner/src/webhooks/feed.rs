@@ -6,12 +6,16 @@
 
 use chrono::{DateTime, Utc};
 use domain::circles::Viewer;
+use domain::webhook::any_matches;
 use event_log::{EventLog, Page, ReadError};
 use schemas::{AggregateType, Log, OrgId, Recorded};
 
 use super::directory::When;
 use crate::checkpoints::Kind;
 use crate::people::People;
+
+/// The type of positions.
+const LOCATION_UPDATED: &str = "location.updated";
 
 /// A stream whose events are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +29,18 @@ pub(super) enum Feed {
 impl Feed {
     /// The stream that contains events of this type.
     pub(super) fn of(event_type: &str) -> Self {
-        if event_type == "location.updated" {
+        if event_type == LOCATION_UPDATED {
             Self::Locations
         } else {
             Self::Events
+        }
+    }
+
+    /// Whether any of its events may be of a type that these patterns match.
+    pub(super) fn has_any_of(self, patterns: &[String]) -> bool {
+        match self {
+            Self::Events => true,
+            Self::Locations => any_matches(patterns, LOCATION_UPDATED),
         }
     }
 
@@ -64,10 +76,13 @@ impl Feed {
         }
     }
 
-    /// A page of the events after `after` that contains those for an organization.
+    /// A page of the events after `after` that contains those for an organization. Positions are
+    /// everybody's, so none are read for an organization without members, which sees none of those
+    /// in the log so far.
     pub(super) async fn page(
         self,
         log: &EventLog,
+        people: &People,
         org: &OrgId,
         after: u64,
         limit: usize,
@@ -79,12 +94,31 @@ impl Feed {
                     .await
             }
             Self::Locations => {
+                if !has_members(people, org).await {
+                    return Ok(Page::end(after));
+                }
                 log.catch_up()
                     .page_of_kind(AggregateType::Track, after, limit)
                     .await
             }
         }
     }
+}
+
+/// Whether anybody is in the organization's circles now.
+async fn has_members(people: &People, org: &OrgId) -> bool {
+    let known = || {
+        people.read(|directory| {
+            let mut members = directory.circles().members_of(org);
+            members.next().is_some()
+        })
+    };
+    if known() {
+        return true;
+    }
+    // The first member may have joined a moment ago.
+    people.settle().await;
+    known()
 }
 
 /// Whether an event may be sent to an organization now, given what is known of persons.

@@ -56,7 +56,7 @@ pub(super) async fn read(
         }
         let page = reader
             .feed
-            .page(log, &endpoint.org, refill.through, PAGE)
+            .page(log, &reader.people, &endpoint.org, refill.through, PAGE)
             .await?;
         reader.people.settle().await;
         refill.reached(page.through, page.complete);

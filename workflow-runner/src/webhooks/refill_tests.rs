@@ -1,6 +1,7 @@
 use event_log::{Expected, Keyring, LogSettings, Write};
+use schemas::circle::{self, CircleOwner, MemberJoined, MemberLeft};
 use schemas::webhook::{Created, Status, Updated};
-use schemas::{Context, Event, EventId, NewEvent, OrgId, Sealed, run};
+use schemas::{AccountId, CircleId, Context, Event, EventId, NewEvent, OrgId, Sealed, run};
 use uuid::Uuid;
 
 use super::super::directory::Directory;
@@ -115,5 +116,49 @@ async fn a_refill_ends_where_the_endpoint_may_want_other_events() {
     let nothing = read(&reader, &known, after(last), runs).await;
     let (found, _) = nothing.unwrap();
     assert_eq!((found.through, found.complete), (last, true));
+    following.abort();
+}
+
+#[tokio::test]
+async fn positions_are_read_only_for_an_organization_with_members() {
+    let log = log().await;
+    let (org, user_id) = (OrgId::from("o1"), AccountId(1));
+    let (people, tail) = People::start(&log).await.unwrap();
+    let follower = people.clone();
+    let following = tokio::spawn(async move { follower.follow(tail).await });
+    let fix = Event::LocationUpdated(schemas::location::Updated {
+        user_id,
+        recorded_at: DateTime::UNIX_EPOCH,
+        sealed: Sealed::from_ciphertext(String::new()),
+    });
+    let fix = append(&log, &StreamId::of_track(user_id), 0, fix).await;
+    let found = async || {
+        let page = Feed::Locations.page(&log, &people, &org, 0, PAGE).await;
+        let page = page.unwrap();
+        assert!(page.complete);
+        let events = page.events().map(|recorded| recorded.sequence);
+        events.collect::<Vec<u64>>()
+    };
+    assert!(found().await.is_empty());
+
+    let circle_id = CircleId::from("c1");
+    let stream = StreamId::new(&org, AggregateType::Circle, circle_id.as_str());
+    let created = Event::CircleCreated(circle::Created {
+        circle_id: circle_id.clone(),
+        owner: CircleOwner::Organization(org.clone()),
+        name: Sealed::from_ciphertext(String::new()),
+    });
+    let created = append(&log, &stream, 0, created).await;
+    assert!(found().await.is_empty());
+    let joined = Event::CircleMemberJoined(MemberJoined {
+        circle_id: circle_id.clone(),
+        user_id,
+    });
+    let joined = append(&log, &stream, created, joined).await;
+    assert_eq!(found().await, [fix]);
+    let left = Event::CircleMemberLeft(MemberLeft { circle_id, user_id });
+    append(&log, &stream, joined, left).await;
+    people.settle().await;
+    assert!(found().await.is_empty());
     following.abort();
 }

@@ -95,8 +95,12 @@ impl Replayer {
         types: &[String],
     ) -> Result<Found, ReadError> {
         let (sender, org) = (&self.sender, &self.endpoint.org);
+        if !sender.feed.has_any_of(types) {
+            return Ok(Found::default());
+        }
         let after = self.place.cursor.max(after);
-        let page = sender.feed.page(&sender.log, org, after, PAGE).await?;
+        let (log, people) = (&sender.log, &sender.people);
+        let page = sender.feed.page(log, people, org, after, PAGE).await?;
         sender.people.settle().await;
         let now = sender.clock.now();
         let wanted = |recorded: &&Recorded| {
