@@ -38,9 +38,20 @@ impl EventLog {
         Ok(events)
     }
 
+    /// Passes all events of an aggregate to `take`, oldest first and a page at a time. However many
+    /// they are, no more than a page is held.
+    pub async fn pages(
+        &self,
+        stream: &StreamId,
+        take: impl FnMut(Vec<Recorded>),
+    ) -> Result<(), ReadError> {
+        let read = self.pages_from(stream, Start::After(0), PAGE, take);
+        read.within(&traces::part("log read", SpanKind::Client))
+            .await
+    }
+
     /// Passes the events of an aggregate that the log stored since a time by its own clock to
-    /// `take`, oldest first and a page at a time. However many they are, no more than a page is
-    /// held.
+    /// `take`, as [`EventLog::pages`] does.
     pub async fn pages_since(
         &self,
         stream: &StreamId,

@@ -100,6 +100,17 @@ impl EventLog {
         page_on(&reader, &self.subjects().of(stream), after, limit).await
     }
 
+    /// As [`EventLog::first`]. For an outside reader.
+    ///
+    /// # Errors
+    /// If the log is unavailable, or silent for half a minute.
+    pub async fn first_for_reader(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let reader = self.long_timeout_reader(self.readers(), stream.aggregate.log());
+        let stored = reader.first(&subject).await?;
+        stored.as_ref().map(decode).transpose()
+    }
+
     /// As [`EventLog::last_of_each`]. For an outside reader.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::sos::{self, By, Call, NotConcerned, Reply};
-use event_log::{Expected, ReadError};
-use schemas::{AccountId, Log, OrgId, SosId};
+use event_log::{EventLog, Expected, ReadError};
+use schemas::{AccountId, Log, OrgId, Recorded, SosId};
 use serde::Serialize;
 use service::HttpError;
 
@@ -79,6 +79,20 @@ async fn settle(
     Ok(app.commands.carry_out(origin, plan).await?.answered(drop))
 }
 
+/// Reads a call, and the sequence of its last event. Every answer repeats the call with all who
+/// were alerted, so no more of them than a page is held at a time.
+async fn past(log: &EventLog, id: &SosId) -> Result<(Option<Call>, u64), ReadError> {
+    let (mut call, mut last) = (None, 0);
+    let take = |page: Vec<Recorded>| {
+        for recorded in &page {
+            call = Call::after(call.take(), &recorded.event);
+            last = recorded.sequence;
+        }
+    };
+    log.pages(&own(id), take).await?;
+    Ok((call, last))
+}
+
 /// Plans the writes of an answer. One that changes nothing claims no `Idempotency-Key`: a repeat
 /// can change nothing either, and what nothing limits must not write without end.
 async fn plan(
@@ -89,8 +103,7 @@ async fn plan(
     said: Reply,
 ) -> Result<Plan<()>, CommandError<NotConcerned>> {
     let commands = &app.commands;
-    let past = commands.log().load(&own(id)).await?;
-    let call = Call::fold(past.iter().map(|recorded| &recorded.event));
+    let (call, last) = past(commands.log(), id).await?;
     let notified = match &call {
         Some(call) => notified(app, id, call.triggered.user_id).await?,
         None => Vec::new(),
@@ -98,7 +111,6 @@ async fn plan(
     let decided = who
         .by(&notified)
         .and_then(|by| sos::answer(call.as_ref(), by, said));
-    let last = past.last().map_or(0, |last| last.sequence);
     let Some(event) = decided.map_err(CommandError::Refused)? else {
         let position = commands.log().position(Log::Events, last);
         return Ok(Plan::Nothing {

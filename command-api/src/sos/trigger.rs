@@ -1,6 +1,9 @@
 //! `POST /sos/trigger`: calls for help. Nothing limits it, and no call is too late to alert.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::ready;
+use std::time::Duration;
 
 use access::UncountedToken;
 use axum::extract::State;
@@ -9,11 +12,12 @@ use axum::response::Response;
 use chrono::TimeDelta;
 use domain::sos::{self, Request};
 use event_log::{Binding, EventLog, Expected};
-use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use schemas::sos::Triggered;
 use schemas::{AccountId, Event, OrgId, SosId, StreamId};
 use serde::Serialize;
 use service::HttpError;
+use tokio::time::sleep;
 
 use super::{of_org, own};
 use crate::body::{AnyBody, not_json};
@@ -21,13 +25,21 @@ use crate::commands::{Outcome, Plan, Repeated};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
 
+/// How many of those who were alerted get their names in the response: nothing limits calls, and an
+/// organization's circle may have very many members.
+const NAMED: usize = 1_000;
+/// Names that are read concurrently.
+const AT_ONCE: usize = 32;
+/// How long the response waits for names.
+const NAMING: Duration = Duration::from_secs(2);
+
 #[derive(Serialize)]
 struct Called {
     sos_id: SosId,
     audience: Vec<Alerted>,
 }
 
-/// Somebody who was alerted; without a name if it cannot currently be read.
+/// Somebody who was alerted; without a name if it was not read.
 #[derive(Serialize)]
 struct Alerted {
     id: AccountId,
@@ -134,24 +146,31 @@ async fn first(log: &EventLog, id: &SosId) -> Result<Triggered, LogError> {
     }
 }
 
-/// Returns who was alerted. The call is already written, so a name that cannot be read must not
-/// report it as failed.
+/// Returns who was alerted. The call is already written, so a name that cannot be read must neither
+/// report it as failed nor delay the response for long.
 async fn alerted(log: &EventLog, audience: &[AccountId]) -> Vec<Alerted> {
-    let named = audience.iter().map(|id| name(log, *id));
-    let names = join_all(named).await;
-    let alerted = audience.iter().zip(names);
-    alerted
-        .map(|(id, name)| Alerted { id: *id, name })
-        .collect()
+    let first: Vec<AccountId> = audience.iter().copied().take(NAMED).collect();
+    let reads = first.into_iter().map(|id| named(log, id));
+    let reads = stream::iter(reads).buffer_unordered(AT_ONCE);
+    let read = reads.take_until(sleep(NAMING)).filter_map(ready);
+    let mut names: HashMap<AccountId, String> = read.collect().await;
+    let alerted = audience.iter().map(|id| Alerted {
+        id: *id,
+        name: names.remove(id),
+    });
+    alerted.collect()
 }
 
-async fn name(log: &EventLog, account: AccountId) -> Option<String> {
-    let first = log.first(&StreamId::of_account(account)).await.ok()??;
+/// Reads a person's name by the connection of outside readers: no decision waits for it.
+async fn named(log: &EventLog, account: AccountId) -> Option<(AccountId, String)> {
+    let stream = StreamId::of_account(account);
+    let first = log.first_for_reader(&stream).await.ok()??;
     let Event::AccountRegistered(registered) = first.event else {
         return None;
     };
     let binding = Binding::Name(account);
-    log.vault().unseal(&binding, &registered.name).await.ok()
+    let name = log.vault().unseal(&binding, &registered.name).await.ok()?;
+    Some((account, name))
 }
 
 #[cfg(test)]

@@ -14,26 +14,25 @@ pub struct Call {
 }
 
 impl Call {
-    /// Folds a call from its events; `None` if there is none.
-    pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Option<Self> {
-        events
-            .into_iter()
-            .fold(None, |call: Option<Self>, event| match (event, call) {
-                (Event::SosTriggered(triggered), None) => Some(Self {
-                    triggered: triggered.clone(),
-                    acknowledged_by: Vec::new(),
-                    resolved: false,
-                }),
-                (Event::SosAcknowledged(answered), Some(mut call)) => {
-                    call.acknowledged_by.push(answered.by);
-                    Some(call)
-                }
-                (Event::SosResolved(_), Some(call)) => Some(Self {
-                    resolved: true,
-                    ..call
-                }),
-                (_, call) => call,
-            })
+    /// What an event makes of a call, or of nothing; `None` if there is no call yet. Of an answer,
+    /// which repeats the call, only who gave it is kept.
+    pub fn after(call: Option<Self>, event: &Event) -> Option<Self> {
+        match (event, call) {
+            (Event::SosTriggered(triggered), None) => Some(Self {
+                triggered: triggered.clone(),
+                acknowledged_by: Vec::new(),
+                resolved: false,
+            }),
+            (Event::SosAcknowledged(answered), Some(mut call)) => {
+                call.acknowledged_by.push(answered.by);
+                Some(call)
+            }
+            (Event::SosResolved(_), Some(call)) => Some(Self {
+                resolved: true,
+                ..call
+            }),
+            (_, call) => call,
+        }
     }
 }
 

@@ -26,6 +26,10 @@ fn triggered(recorded_at: Option<DateTime<Utc>>) -> schemas::sos::Triggered {
     )
 }
 
+fn call_of<const N: usize>(events: [&Event; N]) -> Option<Call> {
+    events.into_iter().fold(None, Call::after)
+}
+
 #[test]
 fn a_late_call_still_alerts_and_says_that_it_is_late() {
     assert!(!triggered(None).late);
@@ -42,7 +46,7 @@ fn a_late_call_still_alerts_and_says_that_it_is_late() {
 #[test]
 fn only_the_audience_acknowledges_and_only_once() {
     let first = Event::SosTriggered(triggered(None));
-    let call = Call::fold([&first]);
+    let call = call_of([&first]);
     for nobody in [CALLER, STRANGER] {
         assert_eq!(
             answer(call.as_ref(), By::Person(nobody), Reply::Acknowledge),
@@ -52,7 +56,7 @@ fn only_the_audience_acknowledges_and_only_once() {
     let seen = answer(call.as_ref(), By::Person(FRIEND), Reply::Acknowledge)
         .unwrap()
         .unwrap();
-    let call = Call::fold([&first, &seen]);
+    let call = call_of([&first, &seen]);
     assert_eq!(
         answer(call.as_ref(), By::Person(FRIEND), Reply::Acknowledge),
         Ok(None)
@@ -62,12 +66,12 @@ fn only_the_audience_acknowledges_and_only_once() {
 #[test]
 fn the_staff_of_a_notified_organization_acknowledges_once_and_resolves() {
     let first = Event::SosTriggered(triggered(None));
-    let call = Call::fold([&first]);
+    let call = call_of([&first]);
     let staff = By::Staff(STRANGER);
     let seen = answer(call.as_ref(), staff, Reply::Acknowledge);
     let seen = seen.unwrap().unwrap();
     assert!(matches!(&seen, Event::SosAcknowledged(answered) if answered.by == STRANGER));
-    let call = Call::fold([&first, &seen]);
+    let call = call_of([&first, &seen]);
     assert_eq!(answer(call.as_ref(), staff, Reply::Acknowledge), Ok(None));
     assert!(matches!(
         answer(call.as_ref(), staff, Reply::Resolve),
@@ -79,7 +83,7 @@ fn the_staff_of_a_notified_organization_acknowledges_once_and_resolves() {
 #[test]
 fn caller_and_audience_resolve() {
     let first = Event::SosTriggered(triggered(None));
-    let call = Call::fold([&first]);
+    let call = call_of([&first]);
     assert_eq!(
         answer(call.as_ref(), By::Person(STRANGER), Reply::Resolve),
         Err(NotConcerned)
@@ -92,7 +96,7 @@ fn caller_and_audience_resolve() {
         let resolved = answer(call.as_ref(), By::Person(somebody), Reply::Resolve)
             .unwrap()
             .unwrap();
-        let ended = Call::fold([&first, &resolved]);
+        let ended = call_of([&first, &resolved]);
         assert_eq!(
             answer(ended.as_ref(), By::Person(FRIEND), Reply::Acknowledge),
             Ok(None)

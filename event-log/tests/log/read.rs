@@ -62,13 +62,17 @@ async fn an_aggregate_of_any_length_comes_page_by_page() {
         expected.extend(ids(&commit));
         last = Some(log.commit(commit).await.unwrap().sequence());
     }
-    let mut pages = Vec::new();
-    let take = |page: Vec<Recorded>| pages.push(ids_of(&page));
+    let (mut since, mut all) = (Vec::new(), Vec::new());
+    let take = |page: Vec<Recorded>| since.push(ids_of(&page));
     let read = log.pages_since(&stream, DateTime::UNIX_EPOCH, take);
     read.await.unwrap();
-    assert_eq!(pages.concat(), expected);
-    let longest = pages.iter().map(Vec::len).max();
-    assert!(longest <= Some(3), "{longest:?} events of a MiB at a time");
+    let take = |page: Vec<Recorded>| all.push(ids_of(&page));
+    log.pages(&stream, take).await.unwrap();
+    for pages in [since, all] {
+        assert_eq!(pages.concat(), expected);
+        let longest = pages.iter().map(Vec::len).max();
+        assert!(longest <= Some(3), "{longest:?} events of a MiB at a time");
+    }
 }
 
 #[tokio::test]
