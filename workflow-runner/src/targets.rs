@@ -5,7 +5,8 @@
 //! own resolver, so that the checked addresses are the ones dialled; addresses without a name are
 //! judged before. Redirects are not followed and no proxy is used: either would be a way around.
 
-use std::io;
+mod names;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,10 @@ use event_log::EventLog;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response};
+use schemas::OrgId;
 use url::Url;
+
+use names::{CALLER, Lookups, Names, SystemNames};
 
 /// The user agent of Waypost's calls.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
@@ -94,28 +98,60 @@ impl Targets {
     ) -> Result<Self, reqwest::Error> {
         // Another part of the process may have installed the provider already: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let lookups = Lookups::new(names);
         Ok(Self {
-            open: Guarded::new(settings.open, names.clone())?,
-            public: Guarded::new(Ranges::default(), names)?,
+            open: Guarded::new(settings.open, lookups.clone())?,
+            public: Guarded::new(Ranges::default(), lookups)?,
             own_ports: own_ports.into(),
         })
     }
 
-    /// Starts a request to an address, unless it must not be called.
-    pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, TargetError> {
+    /// Starts an organization's request to an address, unless it must not be called.
+    pub fn request(
+        &self,
+        org: &OrgId,
+        method: Method,
+        address: &str,
+    ) -> Result<Request, TargetError> {
         let url = domain::webhook::check_url(address).map_err(TargetError::Malformed)?;
         let own = url.port_or_known_default();
         let own = own.is_some_and(|port| self.own_ports.contains(&port));
         let guarded = if own { &self.public } else { &self.open };
         guarded.check(&url)?;
-        Ok(guarded.client.request(method, url))
+        Ok(Request {
+            org: org.clone(),
+            builder: guarded.client.request(method, url),
+        })
+    }
+}
+
+/// A request on behalf of an organization.
+#[must_use]
+#[derive(Debug)]
+pub struct Request {
+    org: OrgId,
+    builder: RequestBuilder,
+}
+
+impl Request {
+    /// Continues to build the request.
+    pub fn with(self, build: impl FnOnce(RequestBuilder) -> RequestBuilder) -> Self {
+        Self {
+            builder: build(self.builder),
+            ..self
+        }
+    }
+
+    /// Sends the request. If its name has to be looked up, that counts as the organization's.
+    pub async fn send(self) -> Result<Response, reqwest::Error> {
+        CALLER.scope(self.org, self.builder.send()).await
     }
 }
 
 impl Guarded {
-    fn new(ranges: Ranges, names: impl Names) -> Result<Self, reqwest::Error> {
+    fn new(ranges: Ranges, lookups: Lookups<impl Names>) -> Result<Self, reqwest::Error> {
         let resolver = Arc::new(Allowed {
-            names,
+            lookups,
             ranges: ranges.clone(),
         });
         let builder = || client(resolver.clone());
@@ -147,32 +183,19 @@ fn client(resolver: Arc<impl Resolve + 'static>) -> ClientBuilder {
         .dns_resolver(resolver)
 }
 
-/// Finds the addresses of names.
-trait Names: Clone + Send + Sync + 'static {
-    fn find(&self, name: String) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
-}
-
-/// Uses the system's resolver.
-#[derive(Clone)]
-struct SystemNames;
-
-impl Names for SystemNames {
-    async fn find(&self, name: String) -> io::Result<Vec<SocketAddr>> {
-        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
-    }
-}
-
 /// Resolves names to those of their addresses that may be called.
 struct Allowed<N> {
-    names: N,
+    lookups: Lookups<N>,
     ranges: Ranges,
 }
 
 impl<N: Names> Resolve for Allowed<N> {
     fn resolve(&self, name: Name) -> Resolving {
-        let (names, ranges) = (self.names.clone(), self.ranges.clone());
+        let (lookups, ranges) = (self.lookups.clone(), self.ranges.clone());
+        // Read here and not in the future: the client may finish connecting in a task of its own.
+        let caller = CALLER.try_with(OrgId::clone).ok();
         Box::pin(async move {
-            let found = names.find(name.as_str().to_owned()).await?;
+            let found = lookups.find(caller, name.as_str().to_owned()).await?;
             let allowed = allowed(found, &ranges)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })

@@ -1,5 +1,11 @@
+use std::io;
 use std::net::TcpListener;
+use std::sync::{Mutex, mpsc};
 
+use tokio::sync::mpsc as channel;
+use tokio::task::JoinSet;
+
+use super::names::LOOKUPS;
 use super::*;
 
 /// Every name has these addresses.
@@ -7,8 +13,26 @@ use super::*;
 struct Fixed(&'static [&'static str]);
 
 impl Names for Fixed {
-    async fn find(&self, _: String) -> io::Result<Vec<SocketAddr>> {
+    fn find(&self, _: &str) -> io::Result<Vec<SocketAddr>> {
         Ok(addresses(self.0))
+    }
+}
+
+/// Names under `slow.example` are not found before the end of `answered`; the others are found at
+/// once. All have a private address.
+#[derive(Clone)]
+struct Slow {
+    begun: channel::UnboundedSender<()>,
+    answered: Arc<Mutex<mpsc::Receiver<()>>>,
+}
+
+impl Names for Slow {
+    fn find(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        if name.ends_with("slow.example") {
+            let _ = self.begun.send(());
+            let _ = self.answered.lock().unwrap().recv();
+        }
+        Ok(addresses(&["10.0.0.1:0"]))
     }
 }
 
@@ -26,18 +50,27 @@ fn targets(open: &str) -> Targets {
     Targets::new(opening(open), Vec::new()).unwrap()
 }
 
+fn get(targets: &Targets, org: &str, address: &str) -> Result<Request, TargetError> {
+    targets.request(&OrgId::from(org), Method::GET, address)
+}
+
 fn refused(targets: &Targets, address: &str) -> bool {
-    let outcome = targets.request(Method::GET, address);
+    let outcome = get(targets, "o", address);
     matches!(outcome.map(drop), Err(TargetError::Refused(_)))
+}
+
+/// The error of a request that ends within this time.
+async fn error_within(time: Duration, request: Request) -> String {
+    let answer = request.with(|request| request.timeout(time)).send().await;
+    reason(&answer.unwrap_err())
 }
 
 /// The error of calling a name that has these addresses; any server is on this machine.
 async fn asked(open: &str, names: &'static [&'static str], port: u16, own: Vec<u16>) -> String {
     let targets = Targets::resolving(opening(open), own, Fixed(names)).unwrap();
     let address = format!("http://hooks.example:{port}/");
-    let request = targets.request(Method::GET, &address).unwrap();
-    let answer = request.timeout(Duration::from_millis(500)).send().await;
-    reason(&answer.unwrap_err())
+    let request = get(&targets, "o", &address).unwrap();
+    error_within(Duration::from_millis(500), request).await
 }
 
 fn nobody_dialled(listener: &TcpListener) -> bool {
@@ -119,4 +152,33 @@ async fn no_private_address_is_dialled_at_the_ports_of_the_own_servers() {
         assert!(!refused(&targets, &format!("http://{host}:1/")));
     }
     assert!(nobody_dialled(&listener));
+}
+
+#[tokio::test]
+async fn names_that_are_slow_to_find_hold_up_no_other_organization() {
+    const LONG: Duration = Duration::from_secs(30);
+    let (answer, answered) = mpsc::channel();
+    let (begun, mut lookups) = channel::unbounded_channel();
+    let answered = Arc::new(Mutex::new(answered));
+    let names = Slow { begun, answered };
+    let targets = Targets::resolving(opening("0"), vec![], names).unwrap();
+    let call = |org: &str, name: &str| get(&targets, org, &format!("http://{name}/")).unwrap();
+    let mut calls = JoinSet::new();
+    for nth in 0..LOOKUPS {
+        calls.spawn(call("slow", &format!("{nth}.slow.example")).send());
+    }
+    for _ in 0..LOOKUPS / 2 {
+        lookups.recv().await.unwrap();
+    }
+    // Nobody waits for these lookups any more, but they go on.
+    calls.shutdown().await;
+    let one_more = call("slow", "one-more.slow.example");
+    let error = error_within(Duration::from_millis(100), one_more).await;
+    assert_eq!(error, "no answer in time");
+    assert!(lookups.try_recv().is_err(), "more than a half at a time");
+    let error = error_within(LONG, call("quick", "quick.example")).await;
+    assert!(error.contains("not on the public internet"), "{error}");
+    drop(answer);
+    let error = error_within(LONG, call("slow", "found.slow.example")).await;
+    assert!(error.contains("not on the public internet"), "{error}");
 }

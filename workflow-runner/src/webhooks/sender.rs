@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{
     AppendError, Binding, CAUSE_HEADER, EventLog, Expected, ReadError, VaultError, Write,
 };
+use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder};
 use schemas::delivery::{Attempted, Message, Outcome};
 use schemas::{AggregateType, Event, EventId, Log, NewEvent, Recorded, StreamId};
 use service::Clock;
@@ -27,7 +27,7 @@ use super::traced;
 use super::work::{Prior, Retry, Verdict, Work};
 use crate::people::People;
 use crate::retry::retry_while;
-use crate::targets::{self, Targets};
+use crate::targets::{self, Request, Targets};
 
 /// Number of bytes of a response that are read, so that its connection can be reused; less is kept.
 const READ_BYTES: usize = 64 * 1024;
@@ -198,7 +198,8 @@ impl Sender {
         message: &Message,
         attempt_id: Uuid,
     ) -> Exchange {
-        let request = match self.targets.request(Method::POST, &endpoint.url) {
+        let (org, url) = (&endpoint.org, &endpoint.url);
+        let request = match self.targets.request(org, Method::POST, url) {
             Ok(request) => request,
             Err(refused) => return self.unsent(SendError::Failed(refused.to_string())),
         };
@@ -211,23 +212,23 @@ impl Sender {
             Err(reason) => return self.unsent(SendError::Impossible(reason)),
         };
         let started = Instant::now();
-        let mut request = request
-            .timeout(self.timeout)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", signatures)
-            .header(
-                CAUSE_HEADER,
-                self.log
-                    .keyring()
-                    .cause_header(&payload.context, payload.cause),
-            );
+        let keyring = self.log.keyring();
+        let cause = keyring.cause_header(&payload.context, payload.cause);
+        let mut request = request.with(|request| {
+            request
+                .timeout(self.timeout)
+                .header(CONTENT_TYPE, "application/json")
+                .header("webhook-id", id)
+                .header("webhook-timestamp", timestamp)
+                .header("webhook-signature", signatures)
+                .header(CAUSE_HEADER, cause)
+                .body(payload.body.clone())
+        });
         let span = traced::span_of(payload, message);
         if let Some(trace) = traced::sent_on(&span, payload, attempt_id) {
-            request = request.header("traceparent", trace.as_str());
+            request = request.with(|request| request.header("traceparent", trace.as_str()));
         }
-        let answer = self.call(request.body(payload.body.clone()), at);
+        let answer = self.call(request, at);
         let answer = answer.within(&span).await;
         let duration = started.elapsed();
         let exchange = Exchange {
@@ -246,11 +247,7 @@ impl Sender {
         exchange
     }
 
-    async fn call(
-        &self,
-        request: RequestBuilder,
-        now: DateTime<Utc>,
-    ) -> Result<Response, SendError> {
+    async fn call(&self, request: Request, now: DateTime<Utc>) -> Result<Response, SendError> {
         let answer = request.send().await;
         let answer = answer.map_err(|error| SendError::Failed(targets::reason(&error)))?;
         let status = answer.status().as_u16();

@@ -132,7 +132,8 @@ impl<'j> Executor<'j> {
                     // Its timeout runs while the run is busy, so its answer must be read then too.
                     let sending = Task::spawn(async move {
                         let (began, now) = (Instant::now(), || shared.clock.now());
-                        let outcome = http::perform(&call, &shared.targets, &origin, &scrub, now);
+                        let (org, targets) = (&stream.org, &shared.targets);
+                        let outcome = http::perform(&call, org, targets, &origin, &scrub, now);
                         let outcome = outcome.within(&sent).await;
                         if matches!(outcome, http::Outcome::Failed { .. }) {
                             sent.failed();

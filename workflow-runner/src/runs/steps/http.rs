@@ -14,7 +14,7 @@ use event_log::CAUSE_HEADER;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE};
 use reqwest::{Method, Response, StatusCode};
 use schemas::workflow::{Http, Retry};
-use schemas::{StepId, Traceparent};
+use schemas::{OrgId, StepId, Traceparent};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -218,23 +218,24 @@ fn is_json(kind: &HeaderValue) -> bool {
         || essence.to_ascii_lowercase().ends_with("+json")
 }
 
-/// Sends a request and judges the response. Nothing returned contains a secret.
+/// Sends an organization's request and judges the response. Nothing returned contains a secret.
 pub(in super::super) async fn perform(
     call: &Call,
+    org: &OrgId,
     targets: &Targets,
     origin: &Origin,
     scrub: &Scrub,
     now: impl Fn() -> DateTime<Utc>,
 ) -> Outcome {
-    let request = match targets.request(call.method.clone(), &call.url) {
+    let request = match targets.request(org, call.method.clone(), &call.url) {
         Ok(request) => request,
         Err(error) => return Outcome::failed(scrub.text(&error.to_string()), false),
     };
     let mut headers = call.headers.clone();
     origin.put(&mut headers);
-    let mut request = request.timeout(call.timeout).headers(headers);
+    let mut request = request.with(|request| request.timeout(call.timeout).headers(headers));
     if let Some(body) = &call.body {
-        request = request.body(body.clone());
+        request = request.with(|request| request.body(body.clone()));
     }
     match request.send().await {
         Ok(response) => judge(call, response, scrub, now()).await,
