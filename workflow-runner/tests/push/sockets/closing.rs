@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
+use futures::SinkExt as _;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use workflow_runner::live::SocketSettings;
@@ -11,6 +12,34 @@ use super::{Server, Socket};
 use crate::support::eventually;
 
 const A_SECOND: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// A server that soon disconnects a client of which it hears nothing.
+    async fn impatient() -> Self {
+        Self::with(SocketSettings {
+            ping_interval: Duration::from_millis(200),
+            ..SocketSettings::default()
+        })
+        .await
+    }
+}
+
+impl Socket {
+    /// Reads nothing and sends pings with this payload, so many at a time, until the server has
+    /// ended the connection. It does not while it hears them.
+    async fn ping_until_ended(&mut self, at_a_time: usize, payload: Vec<u8>) {
+        let ping = Message::Ping(payload.into());
+        eventually("the connection to be ended", async || {
+            for _ in 0..at_a_time {
+                if self.0.send(ping.clone()).await.is_err() {
+                    return true;
+                }
+            }
+            false
+        })
+        .await;
+    }
+}
 
 #[tokio::test]
 async fn a_token_that_means_nothing_ends_it_for_good() {
@@ -149,6 +178,32 @@ async fn clients_are_pinged_and_dead_ones_are_disconnected() {
     })
     .await;
     live.subscribe("s", "runs").await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_snapshots_without_reading_is_disconnected() {
+    /// Fewer frames than a client may send at once, and far fewer than may wait.
+    const TIMES: usize = 25;
+    const SNAPSHOT_BYTES: usize = 400 * 1024;
+    let server = Server::impatient().await;
+    let anna = server.person("Anna").await;
+    let place_name = "x".repeat(SNAPSHOT_BYTES);
+    server.world.fix(&anna, 1.0, &place_name).await;
+    let mut socket = server.socket_of(&anna).await;
+    for _ in 0..TIMES {
+        socket
+            .send(json!({"type": "subscribe", "id": "l", "channel": "locations"}))
+            .await;
+        socket.send(json!({"type": "unsubscribe", "id": "l"})).await;
+    }
+    socket.ping_until_ended(1, Vec::new()).await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_pongs_without_reading_is_disconnected() {
+    let server = Server::impatient().await;
+    let mut socket = server.open().await;
+    socket.ping_until_ended(200, vec![0; 125]).await;
 }
 
 #[tokio::test]
