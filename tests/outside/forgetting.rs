@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use harness::{Answer, Client, System, eventually, eventually_within};
+use harness::{Answer, Client, Receiver, Socket, System, eventually, eventually_within};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::accounts::{PASSWORD, email, phone};
 use super::active;
+use super::deliveries::{delivery, webhook};
 use crate::{SHAPE, system};
 
 const NAME: &str = "Ottilie Unvergessen";
@@ -296,4 +297,49 @@ async fn a_forgotten_record_is_nowhere_to_be_read() {
         let output = system.waypost_output(&arguments, b"").await;
         assert!(!output.status.success(), "{wrong:?}");
     }
+}
+
+#[tokio::test]
+async fn a_forgotten_record_is_neither_sent_again_nor_shown_again() {
+    let retries = ["1"; 60].join(",");
+    let settings = [("WAYPOST_WEBHOOK_RETRY_SECONDS", retries.as_str())];
+    let system = System::start_alone(SHAPE, &settings).await;
+    let org = system.organization().await;
+    let receiver = Receiver::start().await;
+    receiver.status(500);
+    let hook = webhook(&org, &receiver.url("/"), &["contact.created"]).await;
+    let mut socket = Socket::open(&system, &org.key).await;
+    let before = socket.subscribe("s", "events", None).await;
+    let records = "/api/v1/records/contacts";
+    let given = json!({"id": "c1", "email": "very-private@contact.example"});
+    org.admin.post(records, &given).await.ok(201);
+    receiver.wait_for(1, |_| true).await;
+    shown_until(&mut socket, "c1").await;
+    system
+        .waypost(&["forget", "--org", &org.id, "contacts", "c1"])
+        .await;
+    let sent = receiver.received().len();
+    let failed = delivery(&org, &hook, "FAILED").await;
+    let attempts = failed["attempts"].to_string();
+    assert!(attempts.contains("may no longer be shown"), "{failed}");
+    assert_eq!(receiver.received().len(), sent);
+
+    // The first socket stays open: what is in memory for its organization stays there.
+    let next = json!({"id": "c2", "email": "next@contact.example"});
+    org.admin.post(records, &next).await.ok(201);
+    let mut again = Socket::open(&system, &org.key).await;
+    again.subscribe("s", "events", Some(&before)).await;
+    shown_until(&mut socket, "c2").await;
+    let shown = shown_until(&mut again, "c2").await;
+    assert!(!shown.contains(&json!("c1")), "{shown:?}");
+}
+
+/// The ids in the next events of a socket, up to this one.
+async fn shown_until(socket: &mut Socket, id: &str) -> Vec<Value> {
+    let mut ids: Vec<Value> = Vec::new();
+    while ids.last().is_none_or(|last| last != id) {
+        let frame = socket.next_of("event").await;
+        ids.push(frame["event"]["data"]["id"].clone());
+    }
+    ids
 }

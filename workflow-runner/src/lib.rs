@@ -6,6 +6,7 @@
 //! [`targets`] that users name. Whatever one of them does that others must know, it appends.
 
 mod checkpoints;
+mod erasure;
 pub mod geofence;
 pub mod leases;
 pub mod live;

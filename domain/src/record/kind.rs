@@ -74,6 +74,11 @@ macro_rules! kinds {
             }
         }
 
+        /// Whether an event deleted a record.
+        pub fn is_deletion(event: &Event) -> bool {
+            matches!(event, $(Event::$deleted(_))|+)
+        }
+
         /// The own fields of a record of some kind.
         #[derive(Clone, Debug, PartialEq)]
         pub(super) enum Fields { $($kind($fields)),+ }

@@ -13,7 +13,7 @@ mod values;
 
 pub use decide::{Change, Exists, create, delete, put, revision};
 pub use draft::{Draft, parse, parse_id, parse_object};
-pub use kind::{Kind, change_of};
+pub use kind::{Kind, change_of, is_deletion};
 pub use row::Columns;
 
 #[cfg(test)]

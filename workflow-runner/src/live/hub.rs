@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::channel::Channel;
 use super::ring::{Found, LiveEvent, Ring};
+use crate::erasure;
 use crate::people::People;
 
 /// Approximate bytes of the rings of all organizations together.
@@ -168,6 +169,7 @@ impl State {
     fn hand_out(&mut self, events: &[&Recorded], mut encoded: Encoded) {
         let max_bytes = (ALL_RINGS_BYTES / self.feeds.len().max(1))
             .clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let now = Instant::now();
         let mut touched: Vec<&Arc<Feed>> = Vec::new();
         for recorded in events {
             if matches!(recorded.event, Event::AccountForgotten(_)) {
@@ -176,11 +178,11 @@ impl State {
             let Some(feed) = self.feeds.get(&recorded.stream.org) else {
                 continue;
             };
-            if matches!(recorded.event, Event::RunForgotten(_)) {
-                lock(&feed.ring).clear(recorded.sequence);
+            if erasure::is_announced_by(&recorded.event) {
+                lock(&feed.ring).forget(&recorded.stream);
             }
             if let Some(event) = encoded.remove(&recorded.sequence).flatten() {
-                lock(&feed.ring).push(event, max_bytes);
+                lock(&feed.ring).push(event, max_bytes, now);
             }
             if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
                 touched.push(feed);
@@ -268,7 +270,7 @@ impl Membership {
 
     /// Up to `max` of the channel's events after `after`.
     pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
-        lock(&self.feed.ring).read(after, channel, max)
+        lock(&self.feed.ring).read(after, channel, max, Instant::now())
     }
 }
 

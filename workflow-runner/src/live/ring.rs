@@ -6,17 +6,21 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use domain::circles::Disclosure;
 use event_log::Position;
-use schemas::{AggregateType, Recorded};
+use schemas::{AggregateType, Recorded, StreamId};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::channel::Channel;
+use crate::erasure;
 
 /// An event as sockets show it, encoded once however many are listening.
 #[derive(Debug)]
 pub(super) struct LiveEvent {
     sequence: u64,
     kind: AggregateType,
+    /// Its aggregate's id.
+    aggregate: Box<str>,
     /// What it discloses about a person.
     disclosure: Option<Disclosure>,
     /// The frame from `,"position"` on; what precedes it differs by subscription.
@@ -46,6 +50,7 @@ impl LiveEvent {
         Ok(Self {
             sequence: recorded.sequence,
             kind: recorded.stream.aggregate,
+            aggregate: recorded.stream.id.as_str().into(),
             disclosure: Disclosure::of(&recorded.event),
             rest: format!(r#","position":"{position}","event":{shown}}}"#).into(),
         })
@@ -69,8 +74,13 @@ impl LiveEvent {
         frame
     }
 
+    /// Whether it is of an aggregate of its organization.
+    fn is_of(&self, aggregate: &StreamId) -> bool {
+        self.kind == aggregate.aggregate && *self.aggregate == *aggregate.id
+    }
+
     fn bytes(&self) -> usize {
-        self.rest.len() + size_of::<Self>()
+        self.rest.len() + self.aggregate.len() + size_of::<Self>()
     }
 
     #[cfg(test)]
@@ -78,6 +88,7 @@ impl LiveEvent {
         Self {
             sequence,
             kind,
+            aggregate: sequence.to_string().into(),
             disclosure: None,
             rest: "x".repeat(100).into(),
         }
@@ -99,7 +110,13 @@ pub(super) struct Ring {
     /// Everything of the organization after this sequence is here.
     base: u64,
     bytes: usize,
-    events: VecDeque<Arc<LiveEvent>>,
+    events: VecDeque<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    event: Arc<LiveEvent>,
+    since: Instant,
 }
 
 /// Events that a ring holds at most.
@@ -118,14 +135,29 @@ impl Ring {
     }
 
     /// Adds the newest event and drops the oldest beyond `max_bytes`; the newest always stays.
-    pub(super) fn push(&mut self, event: LiveEvent, max_bytes: usize) {
+    pub(super) fn push(&mut self, event: LiveEvent, max_bytes: usize, now: Instant) {
         self.bytes += event.bytes();
-        self.events.push_back(Arc::new(event));
+        let event = Arc::new(event);
+        self.events.push_back(Kept { event, since: now });
         while self.events.len() > 1 && (self.bytes > max_bytes || self.events.len() > MAX_EVENTS) {
-            if let Some(oldest) = self.events.pop_front() {
-                self.bytes -= oldest.bytes();
-                self.base = oldest.sequence;
-            }
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(Kept { event, .. }) = self.events.pop_front() {
+            self.bytes -= event.bytes();
+            self.base = event.sequence;
+        }
+    }
+
+    /// Drops the events of an aggregate of the organization, which may be erased, and all before
+    /// them: a reader that is not past them finds in the log what is left.
+    pub(super) fn forget(&mut self, aggregate: &StreamId) {
+        let mut events = self.events.iter();
+        let last = events.rposition(|kept| kept.event.is_of(aggregate));
+        for _ in 0..last.map_or(0, |last| last + 1) {
+            self.drop_oldest();
         }
     }
 
@@ -134,16 +166,19 @@ impl Ring {
         *self = Self::new(through);
     }
 
-    /// Up to `max` of the channel's events after the sequence `after`.
-    pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
-        if after < self.base {
+    /// Up to `max` of the channel's events after the sequence `after`, unless these are too old to
+    /// be shown from memory.
+    pub(super) fn read(&self, after: u64, channel: Channel, max: usize, now: Instant) -> Found {
+        let is_known = |kept: &Kept| kept.event.sequence <= after;
+        let start = self.events.partition_point(is_known);
+        let is_old = |next: &Kept| now.duration_since(next.since) >= erasure::SHOWN_FOR;
+        if after < self.base || self.events.get(start).is_some_and(is_old) {
             return Found::Gone;
         }
-        let start = self.events.partition_point(|event| event.sequence <= after);
         let mut through = after;
         let mut found = Vec::new();
         let mut bytes = 0;
-        for event in self.events.range(start..) {
+        for Kept { event, .. } in self.events.range(start..) {
             if found.len() == max || bytes >= READ_BYTES {
                 break;
             }
@@ -168,13 +203,13 @@ mod tests {
     fn ring(events: impl IntoIterator<Item = (u64, AggregateType)>) -> Ring {
         let mut ring = Ring::new(10);
         for (sequence, kind) in events {
-            ring.push(event(sequence, kind), usize::MAX);
+            ring.push(event(sequence, kind), usize::MAX, Instant::now());
         }
         ring
     }
 
     fn read(ring: &Ring, after: u64, channel: Channel, max: usize) -> Option<(Vec<u64>, u64)> {
-        match ring.read(after, channel, max) {
+        match ring.read(after, channel, max, Instant::now()) {
             Found::Events(events, through) => {
                 Some((events.iter().map(|event| event.sequence).collect(), through))
             }
@@ -209,9 +244,9 @@ mod tests {
     fn a_place_before_the_ring_is_for_the_log() {
         let mut ring = ring([]);
         assert_eq!(read(&ring, 9, Channel::Runs, 9), None);
-        let size = event(0, Run).bytes();
+        let size = event(20, Run).bytes();
         for sequence in 11..=20 {
-            ring.push(event(sequence, Run), 3 * size);
+            ring.push(event(sequence, Run), 3 * size, Instant::now());
         }
         assert_eq!(read(&ring, 16, Channel::Runs, 9), None);
         assert_eq!(
@@ -223,8 +258,34 @@ mod tests {
     #[test]
     fn one_large_event_is_kept_whatever_the_bound() {
         let mut ring = ring([]);
-        ring.push(event(11, Run), 1);
-        ring.push(event(12, Run), 1);
+        ring.push(event(11, Run), 1, Instant::now());
+        ring.push(event(12, Run), 1, Instant::now());
         assert_eq!(read(&ring, 11, Channel::Runs, 9), Some((vec![12], 12)));
+    }
+
+    #[test]
+    fn what_may_be_erased_is_for_the_log_and_keeps_nobody_who_is_past_it() {
+        let mut ring = ring([(11, Run), (13, Contact), (14, Run)]);
+        let of = |kind, id: &str| StreamId::new(&"o".into(), kind, id);
+        ring.forget(&of(Contact, "14"));
+        assert_eq!(read(&ring, 10, Channel::Runs, 9), Some((vec![11, 14], 14)));
+        ring.forget(&of(Contact, "13"));
+        assert_eq!(read(&ring, 12, Channel::Events, 9), None);
+        assert_eq!(read(&ring, 13, Channel::Events, 9), Some((vec![14], 14)));
+        assert_eq!(ring.bytes, event(14, Run).bytes());
+    }
+
+    #[test]
+    fn an_event_is_shown_from_memory_for_a_limited_time() {
+        let began = Instant::now();
+        let later = began + erasure::SHOWN_FOR;
+        let mut ring = ring([]);
+        ring.push(event(11, Run), usize::MAX, began);
+        ring.push(event(12, Run), usize::MAX, later);
+        let found = |after| match ring.read(after, Channel::Runs, 9, later) {
+            Found::Events(events, _) => Some(events.len()),
+            Found::Gone => None,
+        };
+        assert_eq!((found(10), found(11), found(12)), (None, Some(1), Some(0)));
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use event_log::{Batch, TailError};
-use schemas::{Event, OrgId, Recorded, Visibility};
+use schemas::{OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::checkpoint::Checkpoint;
@@ -28,6 +28,7 @@ use super::source::{News, Source};
 use super::tasks::{Report, Tasks};
 use super::work::Bounds;
 use crate::checkpoints::Saving;
+use crate::erasure;
 use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
@@ -166,8 +167,9 @@ impl Dispatcher {
                 };
                 self.change_endpoint(change, since);
             }
-            if matches!(recorded.event, Event::RunForgotten(_)) {
-                self.state.payload_cache.forget_through(recorded.sequence);
+            if erasure::is_announced_by(&recorded.event) {
+                let payload_cache = &mut self.state.payload_cache;
+                payload_cache.forget_before(recorded.sequence, &recorded.stream);
             }
             let public = recorded.event.visibility() == Visibility::Public;
             if public && self.sender.feed == Feed::Events {
@@ -187,7 +189,7 @@ impl Dispatcher {
             }
         }
         if held && let Some(payload) = Payload::plain(&self.sender.log, recorded) {
-            self.state.payload_cache.put(payload);
+            self.state.payload_cache.put(payload, Instant::now());
         }
     }
 
@@ -285,7 +287,8 @@ impl Dispatcher {
                         continue;
                     };
                     self.state.sending += 1;
-                    let payload = self.state.payload_cache.get(work.sequence);
+                    let payload_cache = &self.state.payload_cache;
+                    let payload = payload_cache.get(work.sequence, Instant::now());
                     let guard = self.leases.guard(partition);
                     let job = Job {
                         endpoint,

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use event_log::EventLog;
-use schemas::{Cause, Context, Event, EventId, Recorded};
+use schemas::{Cause, Context, Event, EventId, Recorded, StreamId};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::erasure;
 
 /// The event type under which a test request is sent, only to the endpoint that it names.
 pub(super) const TEST: &str = "webhook.test";
@@ -18,6 +21,8 @@ pub(super) const TEST: &str = "webhook.test";
 pub(super) struct Payload {
     pub(super) event_id: EventId,
     pub(super) sequence: u64,
+    /// The event's aggregate.
+    pub(super) stream: StreamId,
     pub(super) event_type: String,
     pub(super) time: DateTime<Utc>,
     pub(super) body: Bytes,
@@ -70,6 +75,7 @@ impl Payload {
         Ok(Self {
             event_id: recorded.id,
             sequence: recorded.sequence,
+            stream: recorded.stream.clone(),
             event_type,
             time: recorded.time,
             body: body.into(),
@@ -89,26 +95,38 @@ pub(super) const ENCODED_BYTES: usize = 1024 * 1024;
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// Overhead of a payload besides its body.
 const OVERHEAD_BYTES: usize = 512;
+/// Aggregates whose erasing has been announced that are known at the same time.
+const ERASABLE: usize = 10_000;
 
 /// Cache of the newest payloads, so that an event that waits only briefly need not be read from the
 /// log again.
 #[derive(Debug, Default)]
 pub(super) struct PayloadCache {
-    payloads: HashMap<u64, Arc<Payload>>,
+    payloads: HashMap<u64, Cached>,
     order: VecDeque<u64>,
     bytes: usize,
-    /// Events up to this sequence are not cached: some of them may have been erased.
-    forgotten_through: u64,
+    /// Aggregates whose events before a sequence may be erased.
+    erasable: HashMap<StreamId, u64>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    payload: Arc<Payload>,
+    since: Instant,
 }
 
 impl PayloadCache {
     /// Adds a payload, and evicts the oldest beyond the limit.
-    pub(super) fn put(&mut self, payload: Arc<Payload>) {
+    pub(super) fn put(&mut self, payload: Arc<Payload>, now: Instant) {
         let (sequence, bytes) = (payload.sequence, payload.bytes());
-        if sequence <= self.forgotten_through {
+        if self.is_erasable(&payload) {
             return;
         }
-        if self.payloads.insert(sequence, payload).is_some() {
+        let cached = Cached {
+            payload,
+            since: now,
+        };
+        if self.payloads.insert(sequence, cached).is_some() {
             return;
         }
         self.order.push_back(sequence);
@@ -118,37 +136,57 @@ impl PayloadCache {
                 return;
             };
             if let Some(oldest) = self.payloads.remove(&oldest) {
-                self.bytes -= oldest.bytes();
+                self.bytes -= oldest.payload.bytes();
             }
         }
     }
 
-    /// Drops the payloads of all events up to a sequence, and takes none of them again: those that
-    /// are still in the log are read from there.
-    pub(super) fn forget_through(&mut self, sequence: u64) {
-        self.forgotten_through = self.forgotten_through.max(sequence);
-        let through = self.forgotten_through;
-        self.order.retain(|cached| *cached > through);
-        let forgotten = self.payloads.extract_if(|cached, _| *cached <= through);
-        self.bytes -= forgotten.map(|(_, payload)| payload.bytes()).sum::<usize>();
+    /// Returns none of an aggregate's payloads from before a sequence any more, and takes none of
+    /// them again: a task may have read them before they were erased. While they are still in the
+    /// log, they are read from there.
+    pub(super) fn forget_before(&mut self, sequence: u64, aggregate: &StreamId) {
+        if self.erasable.len() >= ERASABLE {
+            // What tasks have read of these aggregates can be put here again, for a limited time.
+            *self = Self::default();
+        }
+        let known = self.erasable.entry(aggregate.clone()).or_default();
+        *known = sequence.max(*known);
     }
 
-    /// The event's payload, if it is still cached.
-    pub(super) fn get(&self, sequence: u64) -> Option<Arc<Payload>> {
-        self.payloads.get(&sequence).cloned()
+    /// The event's payload, if it is still cached and may be sent from memory.
+    pub(super) fn get(&self, sequence: u64, now: Instant) -> Option<Arc<Payload>> {
+        let cached = self.payloads.get(&sequence)?;
+        let is_old = now.duration_since(cached.since) >= erasure::SHOWN_FOR;
+        let may_be_sent = !is_old && !self.is_erasable(&cached.payload);
+        may_be_sent.then(|| cached.payload.clone())
+    }
+
+    fn is_erasable(&self, payload: &Payload) -> bool {
+        let before = self.erasable.get(&payload.stream);
+        before.is_some_and(|before| payload.sequence < *before)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use schemas::{AggregateType, OrgId};
     use uuid::Uuid;
 
     use super::*;
 
+    fn run(id: &str) -> StreamId {
+        StreamId::new(&OrgId::from("o"), AggregateType::Run, id)
+    }
+
     fn payload(sequence: u64, bytes: usize) -> Arc<Payload> {
+        payload_of(&run("r"), sequence, bytes)
+    }
+
+    fn payload_of(stream: &StreamId, sequence: u64, bytes: usize) -> Arc<Payload> {
         Arc::new(Payload {
             event_id: EventId(Uuid::from_u128(sequence.into())),
             sequence,
+            stream: stream.clone(),
             event_type: "run.started".to_owned(),
             time: DateTime::UNIX_EPOCH,
             body: vec![0; bytes].into(),
@@ -157,32 +195,61 @@ mod tests {
         })
     }
 
+    fn held(payload_cache: &PayloadCache, now: Instant) -> Vec<u64> {
+        let held = (1..=10).filter(|sequence| payload_cache.get(*sequence, now).is_some());
+        held.collect()
+    }
+
     #[test]
     fn the_cache_holds_the_newest_within_its_bounds() {
-        let mut payload_cache = PayloadCache::default();
+        let (mut payload_cache, now) = (PayloadCache::default(), Instant::now());
         for sequence in 1..=10 {
-            payload_cache.put(payload(sequence, CACHE_BYTES / 4));
-            payload_cache.put(payload(sequence, CACHE_BYTES / 4));
+            payload_cache.put(payload(sequence, CACHE_BYTES / 4), now);
+            payload_cache.put(payload(sequence, CACHE_BYTES / 4), now);
         }
-        let held = (1..=10).filter(|sequence| payload_cache.get(*sequence).is_some());
-        assert_eq!(held.collect::<Vec<_>>(), [8, 9, 10]);
-        payload_cache.put(payload(11, 2 * CACHE_BYTES));
+        assert_eq!(held(&payload_cache, now), [8, 9, 10]);
+        payload_cache.put(payload(11, 2 * CACHE_BYTES), now);
         assert!(payload_cache.payloads.is_empty() && payload_cache.order.is_empty());
         assert_eq!(payload_cache.bytes, 0);
     }
 
     #[test]
-    fn what_may_be_erased_is_cached_no_more() {
-        let mut payload_cache = PayloadCache::default();
-        (1..=4).for_each(|sequence| payload_cache.put(payload(sequence, 100)));
-        payload_cache.forget_through(3);
+    fn what_may_be_erased_is_neither_sent_from_memory_nor_cached_again() {
+        let (mut payload_cache, now) = (PayloadCache::default(), Instant::now());
+        let (gone, other) = (run("gone"), run("other"));
+        payload_cache.put(payload_of(&gone, 1, 100), now);
+        payload_cache.put(payload_of(&other, 2, 100), now);
+        payload_cache.forget_before(4, &gone);
         // Read from the log before it was erased, and reported only now.
-        payload_cache.put(payload(2, 100));
-        let held = (1..=4).filter(|sequence| payload_cache.get(*sequence).is_some());
-        assert_eq!(held.collect::<Vec<_>>(), [4]);
-        assert_eq!(payload_cache.bytes, payload(4, 100).bytes());
-        payload_cache.put(payload(5, 100));
-        payload_cache.forget_through(1);
-        assert!(payload_cache.get(4).is_some() && payload_cache.get(5).is_some());
+        payload_cache.put(payload_of(&gone, 3, 100), now);
+        assert_eq!(held(&payload_cache, now), [2]);
+        // What announces it, and what follows.
+        payload_cache.put(payload_of(&gone, 4, 100), now);
+        payload_cache.put(payload_of(&gone, 5, 100), now);
+        payload_cache.forget_before(1, &gone);
+        assert_eq!(held(&payload_cache, now), [2, 4, 5]);
+    }
+
+    #[test]
+    fn a_payload_is_sent_from_memory_for_a_limited_time() {
+        let (mut payload_cache, began) = (PayloadCache::default(), Instant::now());
+        let later = began + erasure::SHOWN_FOR;
+        payload_cache.put(payload(1, 100), began);
+        payload_cache.put(payload(2, 100), began);
+        assert_eq!(held(&payload_cache, began), [1, 2]);
+        // Read from the log again.
+        payload_cache.put(payload(2, 100), later);
+        assert_eq!(held(&payload_cache, later), [2]);
+    }
+
+    #[test]
+    fn few_aggregates_are_remembered_and_none_of_their_payloads_is_sent() {
+        let (mut payload_cache, now) = (PayloadCache::default(), Instant::now());
+        payload_cache.put(payload_of(&run("0"), 1, 100), now);
+        for nth in 0..=ERASABLE {
+            payload_cache.forget_before(2, &run(&nth.to_string()));
+        }
+        assert_eq!(payload_cache.erasable.len(), 1);
+        assert!(held(&payload_cache, now).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Handling of the tasks' reports by the dispatcher.
 
 use schemas::WebhookId;
+use tokio::time::Instant;
 
 use super::disable::{Reason, disable};
 use super::dispatcher::Dispatcher;
@@ -50,7 +51,7 @@ impl Dispatcher {
         };
         slot.queue.refill(&refill);
         for payload in payloads {
-            self.state.payload_cache.put(payload);
+            self.state.payload_cache.put(payload, Instant::now());
         }
     }
 
@@ -73,7 +74,7 @@ impl Dispatcher {
         slot.queue.requests().end(Some(replayed.place));
         self.state.attempts_through = self.state.attempts_through.max(through);
         for payload in replayed.payloads {
-            self.state.payload_cache.put(payload);
+            self.state.payload_cache.put(payload, Instant::now());
         }
     }
 

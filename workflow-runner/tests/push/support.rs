@@ -266,6 +266,10 @@ pub(crate) fn contact(id: &str, padding: usize) -> Event {
     })
 }
 
+pub(crate) fn contact_deleted(id: &str) -> Event {
+    Event::ContactDeleted(record::Deleted { id: id.into() })
+}
+
 /// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let end = tokio::time::Instant::now() + TIMEOUT;

@@ -195,6 +195,7 @@ fn deleting_what_is_not_there_leads_to_nothing() {
     let created = create(id(), ada(), None, at(0)).unwrap();
     let deleted = delete(Kind::Contacts, id(), Some(&created));
     assert!(matches!(deleted, Some(Event::ContactDeleted(_))));
+    assert!(deleted.as_ref().is_some_and(is_deletion) && !is_deletion(&created));
     assert_eq!(delete(Kind::Contacts, id(), deleted.as_ref()), None);
 }
 

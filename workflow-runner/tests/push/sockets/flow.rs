@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use workflow_runner::live::SocketSettings;
 
 use super::{Server, Socket};
-use crate::support::{World, contact, write};
+use crate::support::{World, contact, contact_deleted, write};
 
 #[tokio::test]
 async fn a_run_is_seen_as_it_happens() {
@@ -125,6 +125,32 @@ async fn a_client_resumes_where_it_was_while_the_log_goes_on() {
         assert_eq!(seen.len(), 3_000, "each once");
     };
     tokio::join!(appending, reading);
+}
+
+#[tokio::test]
+async fn a_client_that_resumes_is_not_shown_what_was_erased() {
+    let server = Server::start().await;
+    let key = server.key().await;
+    let mut socket = server.open_with(&key).await;
+    let before = socket.subscribe("s", "events").await;
+    let (org, kind) = (&server.world.org, schemas::AggregateType::Contact);
+    let gone = schemas::StreamId::new(org, kind, "gone");
+    let created = server.world.append(&gone, 0, contact("gone", 0)).await;
+    let deleted = contact_deleted("gone");
+    server
+        .world
+        .append(&gone, created.sequence(), deleted)
+        .await;
+    for expected in ["contact.created", "contact.deleted"] {
+        assert_eq!(socket.frame().await["event"]["type"], expected);
+    }
+    server.world.log.erase(&gone).await.unwrap();
+    server.world.contacts(0..1, 0).await;
+    // The first socket is still open, and so its organization's events are still in memory.
+    assert_eq!(socket.contacts(1).await, ["c0"]);
+    let mut again = server.open_with(&key).await;
+    again.resume("s", "events", &before).await;
+    assert_eq!(again.contacts(1).await, ["c0"]);
 }
 
 #[tokio::test]

@@ -1,14 +1,18 @@
 //! What happens when receivers fail.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use chrono::Utc;
 use schemas::delivery::Outcome;
+use schemas::{AggregateType, StreamId};
+use service::clock::ManualClock;
 use workflow_runner::webhooks::WebhookSettings;
 
 use super::{Attempts, Receiver, Runner, disabled, settings};
-use crate::support::World;
+use crate::support::{World, contact, contact_deleted};
 
 fn status(code: u16) -> Response {
     StatusCode::from_u16(code).unwrap().into_response()
@@ -60,6 +64,41 @@ async fn after_the_last_attempt_the_delivery_has_failed() {
     assert_eq!(made.len(), 3);
     assert_eq!(made[2].outcome, Outcome::Failed);
     assert_eq!(made[2].error.as_deref(), Some("the receiver answered 404"));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn an_erased_record_is_not_sent_again() {
+    let clock = ManualClock::new(Utc::now());
+    let world = World {
+        clock: Arc::new(clock.clone()),
+        ..World::new().await
+    };
+    let receiver = Receiver::start().await;
+    receiver.reply(|received, _| {
+        let is_created = received.json()["type"] == "contact.created";
+        status(if is_created { 500 } else { 200 })
+    });
+    let settings = WebhookSettings {
+        retries: vec![Duration::from_hours(1)],
+        ..settings()
+    };
+    let runner = Runner::with(&world, settings).await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    let mut log = Attempts::follow(&world).await;
+    let gone = StreamId::new(&world.org, AggregateType::Contact, "gone");
+    let created = world.append(&gone, 0, contact("gone", 0)).await;
+    receiver.wait_for(1).await;
+    let deleted = contact_deleted("gone");
+    world.append(&gone, created.sequence(), deleted).await;
+    // The runner has seen that it was deleted.
+    log.until_ended(1).await;
+    world.log.erase(&gone).await.unwrap();
+    clock.advance(Duration::from_hours(2));
+    let made = log.until_ended(1).await.pop().unwrap();
+    assert_eq!(made.outcome, Outcome::Failed);
+    assert!(made.error.unwrap().contains("may no longer be shown"));
+    assert_eq!(receiver.received().len(), 2);
     runner.stop().await;
 }
 
