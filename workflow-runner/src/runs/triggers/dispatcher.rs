@@ -254,14 +254,18 @@ impl Dispatcher {
         let now = self.matcher.clock.now();
         let (mut triggers, mut notices) = (Vec::new(), Vec::new());
         let mut beginning: HashMap<OrgId, usize> = HashMap::new();
-        while let Some((due, org, workflow)) = self.timers.pop_due(now) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            let (due, org) = (timer.due, timer.org.clone());
             let scheduled = self
                 .matcher
-                .read(|index| index.workflows.scheduled(&org, &workflow));
-            let ours = self.leases.owns(partition_of(org.as_str()));
-            let Some(scheduled) = scheduled.filter(|_| ours) else {
+                .read(|index| index.workflows.scheduled(&org, &timer.workflow));
+            let Some(scheduled) = scheduled else {
                 continue;
             };
+            if !self.leases.owns(partition_of(org.as_str())) {
+                self.timers.put_off(timer, now);
+                continue;
+            }
             // Another version may have another schedule.
             let is_still_due = scheduled.schedule.last_at(due) == Some(due);
             if is_still_due && due > scheduled.saved_at {

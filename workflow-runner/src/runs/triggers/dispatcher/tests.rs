@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, RwLock};
+use std::time::Duration;
 
 use chrono::DateTime;
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::workflow::Saved;
 use schemas::{AggregateType, Context, Event, EventId, NewEvent, StreamId, WorkflowId, run};
-use serde_json::json;
+use serde_json::{Value, json};
 use service::SystemClock;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::*;
@@ -18,6 +20,9 @@ use crate::people::People;
 use crate::runs::{OpenRuns, Renderer, TemplateSettings};
 
 const LEAD: &str = "lead.created";
+const YEARLY: &str = "0 0 1 1 *";
+const LOOK: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn log() -> EventLog {
     let url = std::env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
@@ -29,8 +34,17 @@ async fn log() -> EventLog {
     EventLog::connect(&settings, keyring).await.unwrap()
 }
 
+async fn join(log: &EventLog) -> Group {
+    let group = Group::join(log, RunSettings::default().lease).await;
+    group.unwrap()
+}
+
 /// As it is once its process has started.
 async fn dispatcher(log: &EventLog) -> Dispatcher {
+    dispatcher_in(&join(log).await, log).await
+}
+
+async fn dispatcher_in(group: &Group, log: &EventLog) -> Dispatcher {
     let (people, _tail) = People::start(log).await.unwrap();
     let settings = RunSettings::default();
     let matcher = Matcher {
@@ -45,7 +59,6 @@ async fn dispatcher(log: &EventLog) -> Dispatcher {
         clock: Arc::new(SystemClock),
     };
     let listed_to = read_workflows(&matcher, 0).await.unwrap();
-    let group = Group::join(log, settings.lease).await.unwrap();
     let checkpoints = Checkpoints::open(log, Kind::Triggers).await.unwrap();
     let following = Arc::new(AtomicBool::new(false));
     let (matcher, leases) = ((Arc::new(matcher), listed_to), group.leases(Work::Triggers));
@@ -71,11 +84,26 @@ async fn take_over(dispatcher: &mut Dispatcher, through: u64) {
     dispatcher.take_over(taken).await.unwrap();
 }
 
+/// Waits until the organization's partition is certainly owned.
+async fn until_owned(dispatcher: &Dispatcher) {
+    let owned = async {
+        while !dispatcher.leases.owns(ours()) {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(TIMEOUT, owned).await.expect("the partition");
+}
+
 /// Saves a workflow that listens to leads; returns its sequence.
 async fn save(log: &EventLog, id: &str) -> u64 {
+    save_on(log, &org(), id, &json!({ "event": LEAD })).await
+}
+
+/// Saves a workflow with this trigger, long ago; returns its sequence.
+async fn save_on(log: &EventLog, org: &OrgId, id: &str, on: &Value) -> u64 {
     let workflow_id = WorkflowId::from(id);
     let definition = json!({ "name": "N", "status": "ACTIVE",
-        "steps": [{ "id": "start", "type": "TRIGGER", "on": { "event": LEAD } }] });
+        "steps": [{ "id": "start", "type": "TRIGGER", "on": on }] });
     let definition = domain::workflow::parse(&workflow_id, definition).unwrap();
     let saved = Event::WorkflowSaved(Saved {
         workflow_id,
@@ -90,11 +118,18 @@ async fn save(log: &EventLog, id: &str) -> u64 {
         receipt: None,
     };
     let commit = Commit::from(Write {
-        stream: StreamId::new(&org(), AggregateType::Workflow, id),
+        stream: StreamId::new(org, AggregateType::Workflow, id),
         expected: Expected::Empty,
         events: vec![event],
     });
     log.commit(commit).await.unwrap().sequence()
+}
+
+/// The sequences of the runs that were begun in an organization.
+async fn begun(log: &EventLog, org: &OrgId) -> Vec<u64> {
+    let page = log.page(Log::Events, org, Some(AggregateType::Run), 0, 1_000);
+    let page = page.await.unwrap();
+    page.events().map(|run| run.sequence).collect()
 }
 
 fn of_run(sequence: u64, event: Event) -> Arc<Recorded> {
@@ -185,4 +220,32 @@ async fn what_is_delivered_again_for_another_partition_changes_no_waits() {
     assert_eq!(waiting(&dispatcher), [5]);
     dispatcher.learn(&[failed(7)]);
     assert!(waiting(&dispatcher).is_empty());
+}
+
+#[tokio::test]
+async fn a_time_that_comes_while_its_partition_is_claimed_again_is_not_lost() {
+    let log = log().await;
+    let through = save_on(&log, &org(), "w", &json!({ "schedule": YEARLY })).await;
+    let group = join(&log).await;
+    let mut dispatcher = dispatcher_in(&group, &log).await;
+    take_over(&mut dispatcher, through).await;
+    group.leave().await;
+    dispatcher.fire();
+    assert!(dispatcher.firing.is_empty());
+    let now = dispatcher.matcher.clock.now();
+    assert!(dispatcher.timers.until_next(now) <= Duration::from_secs(1));
+
+    // The loss and the new claim reach it as one change, in which nothing has changed.
+    dispatcher.leases = join(&log).await.leases(Work::Triggers);
+    until_owned(&dispatcher).await;
+    let fired = async {
+        while dispatcher.firing.is_empty() {
+            sleep(LOOK).await;
+            dispatcher.fire();
+        }
+        dispatcher.firing.join_next().await
+    };
+    let fired = timeout(TIMEOUT, fired).await.expect("the time");
+    fired.unwrap().unwrap();
+    assert_eq!(begun(&log, &org()).await.len(), 1);
 }
