@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use event_log::{Batch, Follower};
+use event_log::{Batch, Commit, Follower};
 use indexmap::IndexMap;
 use schemas::{Log, OrgId, Recorded};
 use tokio::sync::watch;
@@ -28,6 +28,13 @@ const QUEUES_AT_ONCE: usize = 32;
 
 /// A partition being taken over: its checkpoint, and the waits that were open.
 type Taken = (u16, TriggerCheckpoint, Vec<Recorded>);
+
+/// What is appended for an organization because of the clock.
+#[derive(Default)]
+struct DueCommits {
+    triggers: Vec<Commit>,
+    notices: Vec<Commit>,
+}
 
 pub(super) struct Dispatcher {
     matcher: Arc<Matcher>,
@@ -249,11 +256,11 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Sets off the workflows that are due by the clock.
+    /// Sets off the workflows that are due by the clock. Organizations do not wait for each other:
+    /// one may have many workflows due, or be held back by the log.
     fn fire(&mut self) {
         let now = self.matcher.clock.now();
-        let (mut triggers, mut notices) = (Vec::new(), Vec::new());
-        let mut beginning: HashMap<OrgId, usize> = HashMap::new();
+        let mut by_org: HashMap<OrgId, DueCommits> = HashMap::new();
         while let Some(timer) = self.timers.pop_due(now) {
             let (due, org) = (timer.due, timer.org.clone());
             let scheduled = self
@@ -269,17 +276,16 @@ impl Dispatcher {
             // Another version may have another schedule.
             let is_still_due = scheduled.schedule.last_at(due) == Some(due);
             if is_still_due && due > scheduled.saved_at {
-                let beginning = beginning.entry(org.clone()).or_default();
-                if self.matcher.open_runs.is_full(&org, *beginning) {
+                let DueCommits { triggers, notices } = by_org.entry(org.clone()).or_default();
+                if self.matcher.open_runs.is_full(&org, triggers.len()) {
                     notices.extend(self.matcher.too_many_open_at(&org, &scheduled, due));
                 } else {
-                    *beginning += 1;
                     triggers.push(self.matcher.triggered_by_clock(&org, &scheduled, due));
                 }
             }
             self.timers.go_on(&org, &scheduled, now);
         }
-        if !triggers.is_empty() || !notices.is_empty() {
+        for DueCommits { triggers, notices } in by_org.into_values() {
             let matcher = Arc::clone(&self.matcher);
             self.firing.spawn(async move {
                 matcher.append(triggers, measure::triggered).await;

@@ -17,6 +17,7 @@
 //! them first ([`about`]), so that it can be forgotten with them.
 //!
 //! **Nobody waits for others.** Each organization has a queue ([`org_queues`]); queues take turns.
+//! What the clock sets off is appended for each organization by itself.
 
 mod about;
 mod cause_counts;

@@ -73,6 +73,13 @@ fn ours() -> u16 {
     partition_of(org().as_str())
 }
 
+/// Another organization in the same partition, after the first in order.
+fn neighbour() -> OrgId {
+    let mut others = (0..).map(|nth| OrgId::from(format!("z{nth}")));
+    let is_ours = |org: &OrgId| partition_of(org.as_str()) == ours();
+    others.find(is_ours).unwrap()
+}
+
 /// Takes over the organization's partition, which others have matched up to `through`.
 async fn take_over(dispatcher: &mut Dispatcher, through: u64) {
     let round = dispatcher
@@ -248,4 +255,26 @@ async fn a_time_that_comes_while_its_partition_is_claimed_again_is_not_lost() {
     let fired = timeout(TIMEOUT, fired).await.expect("the time");
     fired.unwrap().unwrap();
     assert_eq!(begun(&log, &org()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_organizations_many_schedules_keep_no_others_waiting() {
+    const MANY: usize = 80;
+    let log = log().await;
+    let (neighbour, yearly) = (neighbour(), json!({ "schedule": YEARLY }));
+    for nth in 0..MANY {
+        save_on(&log, &org(), &format!("w{nth}"), &yearly).await;
+    }
+    let through = save_on(&log, &neighbour, "w", &yearly).await;
+    let mut dispatcher = dispatcher(&log).await;
+    take_over(&mut dispatcher, through).await;
+    until_owned(&dispatcher).await;
+    dispatcher.fire();
+    while let Some(fired) = dispatcher.firing.join_next().await {
+        fired.unwrap();
+    }
+    let (of_many, of_one) = (begun(&log, &org()).await, begun(&log, &neighbour).await);
+    assert_eq!((of_many.len(), of_one.len()), (MANY, 1));
+    let before = of_many.iter().filter(|run| **run < of_one[0]).count();
+    assert!(before < MANY / 2, "it waited for {before} runs of another");
 }
