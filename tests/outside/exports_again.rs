@@ -123,15 +123,15 @@ async fn if_modified_since_gets_a_304_if_unchanged_and_if_none_match_overrides_i
     let org = system().await.organization().await;
     let client = reader(&org).await;
     let position = write(&org, &contacts(2)).await;
-    // Changes within one second are reported once the clock has caught up.
-    let first = harness::eventually("a moment", async || {
-        let answer = client.get_at(EXPORT, &position).await;
-        answer.header("last-modified").is_some().then_some(answer)
+    // While the times of changes run ahead of the clock, only tags are recognized.
+    let moment = harness::eventually("a time that is recognized", async || {
+        let first = client.get_at(EXPORT, &position).await;
+        let moment = header(&first, "last-modified");
+        let again = ask(&client, EXPORT, &[("if-modified-since", &moment)]).await;
+        (again.status == 304).then_some(moment)
     });
-    let first = first.await;
-    let moment = header(&first, "last-modified");
+    let moment = moment.await;
     let since = ("if-modified-since", moment.as_str());
-    assert_eq!(ask(&client, EXPORT, &[since]).await.status, 304);
     let other = ("if-none-match", "\"other\"");
     assert_eq!(ask(&client, EXPORT, &[since, other]).await.status, 200);
     let later = ("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT");

@@ -66,7 +66,7 @@ pub(super) async fn change_password(
     match set(&app, &origin, visitor, &account, change.new.clone()).await? {
         Outcome::First(done) => {
             until_ended(&app.access, &person).await;
-            signed_in(&app, &done.answer, Some(done.position)).await
+            signed_in(&app, &done.answer, done.position).await
         }
         Outcome::Repeat(repeated) => {
             let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
@@ -89,17 +89,17 @@ async fn again(
     let right = right.map(|right| right.then_some(account));
     entered.settle(&right).await;
     let account = right?.ok_or(CommandError::<Refusal>::OtherRequest)?;
-    signed_in(app, &account, None).await
+    signed_in(app, &account, repeated.position).await
 }
 
 async fn signed_in(
     app: &App,
     account: &Account,
-    position: Option<Position>,
+    position: Position,
 ) -> Result<Response, HttpError> {
     let session = Session::open(app, account).await?;
     let session = session.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
-    Ok((position.map(position_header), NOT_KEPT, Json(session)).into_response())
+    Ok((position_header(position), NOT_KEPT, Json(session)).into_response())
 }
 
 /// Returns the account if this is its password. Either way the attempt has been counted.

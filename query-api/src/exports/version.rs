@@ -37,8 +37,10 @@ pub(super) struct Source {
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     tag: Option<String>,
-    /// A whole second.
+    /// A whole second, once it has come.
     changed_at: Option<DateTime<Utc>>,
+    /// The same second, or the present one if it has not come yet.
+    last_modified: Option<DateTime<Utc>>,
 }
 
 impl Source {
@@ -95,9 +97,11 @@ impl Source {
         let hash = hash.finish();
         Version {
             tag: Some(format!("{weak}\"{second:x}-{hash:016x}\"")),
-            // If changes come faster than once a second, their times run ahead, but nothing can
-            // have changed later than now.
+            // If changes come faster than once a second, their times run ahead.
             changed_at: self.changed_at.filter(|changed| *changed <= request.at),
+            last_modified: self
+                .changed_at
+                .map(|changed| changed.min(request.at.trunc_subsecs(0))),
         }
     }
 }
@@ -123,8 +127,9 @@ impl Version {
     pub(super) fn tell(&self, headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, KEPT);
         headers.insert(VARY, VARIES);
-        let changed_at = self.changed_at.map(|at| at.format(HTTP_DATE).to_string());
-        for (name, value) in [(ETAG, &self.tag), (LAST_MODIFIED, &changed_at)] {
+        let last_modified = self.last_modified;
+        let last_modified = last_modified.map(|at| at.format(HTTP_DATE).to_string());
+        for (name, value) in [(ETAG, &self.tag), (LAST_MODIFIED, &last_modified)] {
             let value = value.as_deref().map(HeaderValue::try_from);
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
