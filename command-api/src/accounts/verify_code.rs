@@ -111,8 +111,16 @@ async fn again(
     repeated: &Repeated,
 ) -> Result<Response, HttpError> {
     let compared = compare(app, &entered, origin).await?;
-    let account = still_good(app, repeated).await;
-    let (entered, account) = entered.unless_failed(account).await?;
+    let account = match still_good(app, repeated).await {
+        Ok(account) => account,
+        Err(error) => {
+            if let Some(compared) = compared {
+                compared.forgive().await;
+            }
+            entered.forgive().await;
+            return Err(error.into());
+        }
+    };
     let account = account.ok_or_else(token_replay::lapsed)?;
     if let Some(compared) = compared {
         compared.succeeded().await;

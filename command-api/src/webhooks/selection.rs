@@ -148,6 +148,7 @@ impl Counter<'_> {
         let failed: Vec<&Recorded> = page.events().filter(failed).collect();
         let streams: Vec<StreamId> = failed.iter().map(|found| found.stream.clone()).collect();
         let lasts = self.log.last_of_each_for_reader(&streams).await?;
+        self.log.count_read(self.org, READ_BYTES * streams.len());
         // A delivery that was queued or tried again since counts at its last failure, if any.
         let is_last = |(failed, last): (&&Recorded, &Option<Recorded>)| {
             let last = last.as_ref().map(|last| last.sequence);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use event_log::{Batch, Commit, Follower};
 use indexmap::IndexMap;
 use schemas::{Log, OrgId, Recorded};
+use service::Shares;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -23,7 +24,7 @@ use crate::leases::{Leases, Owned, OwnedPartitions, Round, partition_of};
 use crate::runs::RunSettings;
 
 const EVENTS_AT_ONCE: usize = 512;
-/// Organizations whose events are matched at the same time.
+/// Organizations whose events are matched at the same time, and whose schedules are appended for.
 const QUEUES_AT_ONCE: usize = 32;
 
 /// A partition being taken over: its checkpoint, and the waits that were open.
@@ -53,6 +54,8 @@ pub(super) struct Dispatcher {
     matching: JoinSet<(Turn, u64)>,
     timers: Timers,
     firing: JoinSet<()>,
+    /// Turns to append what is due, since very many organizations may have something due at once.
+    firing_turns: Shares<OrgId>,
     /// Whether all owned partitions are matched, for the readiness check.
     following: Arc<AtomicBool>,
 }
@@ -80,6 +83,7 @@ impl Dispatcher {
             matching: JoinSet::new(),
             timers: Timers::default(),
             firing: JoinSet::new(),
+            firing_turns: Shares::new(QUEUES_AT_ONCE),
             following,
         }
     }
@@ -285,9 +289,10 @@ impl Dispatcher {
             }
             self.timers.go_on(&org, &scheduled, now);
         }
-        for DueCommits { triggers, notices } in by_org.into_values() {
-            let matcher = Arc::clone(&self.matcher);
+        for (org, DueCommits { triggers, notices }) in by_org {
+            let (matcher, turns) = (Arc::clone(&self.matcher), self.firing_turns.clone());
             self.firing.spawn(async move {
+                let _turn = turns.enter(org).await;
                 matcher.append(triggers, measure::triggered).await;
                 matcher.append(notices, || {}).await;
             });
