@@ -35,7 +35,8 @@ use super::steps::{self, Begun, Call, Done, Surroundings};
 use crate::retry::retry_while;
 use calls::{Called, Load};
 
-/// Number of events after which a decision is appended before it continues.
+/// Number of events after which a decision is appended before it continues. With what comes from
+/// outside meanwhile, two events for each step at most, they still fit into one commit.
 const EVENTS_AT_ONCE: usize = 100;
 /// How often a run is read again because of other writers, before its job lets it go.
 const RELOADS: u32 = 5;
@@ -205,6 +206,10 @@ impl<'j> Executor<'j> {
                 }
                 Next::Work(work) => {
                     for attempt in &work.begin {
+                        // What is left is found again once these are appended.
+                        if self.draft.len() >= EVENTS_AT_ONCE {
+                            return;
+                        }
                         self.begin(attempt, now).await;
                     }
                 }

@@ -190,6 +190,44 @@ async fn two_steps_that_write_one_record_both_do() {
     assert_eq!(contact(&world, "c-1").await.len(), 2);
 }
 
+#[tokio::test]
+async fn steps_that_are_ready_at_the_same_time_begin_once_each_however_many_they_are() {
+    let world = World::new().await;
+    let tell = |id: &str, next: &[String]| {
+        json!({ "id": id, "type": "NOTIFY", "event": "told", "next": next })
+    };
+    let last: Vec<String> = (0..494).map(|nth| format!("last-{nth}")).collect();
+    // A step leads to at most a hundred others.
+    let between = last.chunks(100).enumerate();
+    let between: Vec<Value> = between
+        .map(|(nth, next)| tell(&format!("between-{nth}"), next))
+        .collect();
+    let mut start = trigger();
+    start["next"] = between.iter().map(|step| step["id"].clone()).collect();
+    let mut steps = vec![start];
+    steps.extend(between);
+    steps.extend(last.iter().map(|id| tell(id, &[])));
+    assert_eq!(steps.len(), 500, "as many as a definition may have");
+    world.save("w", workflow(&steps)).await;
+    let _runner = world.runner().await;
+    let run = world.trigger("w", json!({})).await;
+    let end = world.ended(&run).await;
+    assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}");
+    let events = world.events(&run).await;
+    let begun = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::RunStepStarted(begun) => Some(begun.step_id.as_str()),
+        _ => None,
+    });
+    let mut begun: Vec<_> = begun.collect();
+    begun.sort_unstable();
+    let mut each = begun.clone();
+    each.dedup();
+    assert_eq!((begun.len(), each.len()), (500, 500));
+    let told = events.iter();
+    let told = told.filter(|recorded| matches!(recorded.event, Event::Custom(_)));
+    assert_eq!(told.count(), 499);
+}
+
 /// Kills the runner at arbitrary moments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_are_written_once_and_delays_end_whatever_is_killed_and_when() {
