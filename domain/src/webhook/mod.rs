@@ -8,7 +8,7 @@ mod request;
 
 pub use address::check_url;
 pub use decide::{Endpoint, change, create, delete};
-pub use pattern::{any_matches, check_pattern, matches, pattern_of_patterns};
+pub use pattern::{any_matches, check_pattern, matches, only_positions_match, pattern_of_patterns};
 pub use replay::{Disabled, ReplayRequest, replay, rotate_secret, test};
 pub use request::{ChangeRequest, Request};
 

@@ -51,6 +51,8 @@ const TYPES: &[&str] = &[
     "webhook.secret_rotated",
 ];
 
+/// They are in a log of their own, with a feed of their own.
+const POSITIONS: &str = "location.updated";
 const CUSTOM: &str = "custom.";
 const MAX_PATTERN: usize = 128;
 
@@ -85,12 +87,18 @@ pub fn pattern_of_patterns() -> String {
 fn is_custom(pattern: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     pattern.strip_prefix(CUSTOM).is_some_and(|name| {
-        let name = name.strip_suffix(".*").unwrap_or(name);
+        let words = name.strip_suffix(".*").unwrap_or(name);
         name == "*"
-            || name
+            || words
                 .split('.')
-                .all(|part| !part.is_empty() && part.bytes().all(plain))
+                .all(|word| !word.is_empty() && word.bytes().all(plain))
     })
+}
+
+/// Whether positions match a pattern, and nothing else does.
+pub fn only_positions_match(pattern: &str) -> bool {
+    let mut matched = TYPES.iter().filter(|known| matches(pattern, known));
+    matched.next() == Some(&POSITIONS) && matched.next().is_none()
 }
 
 /// Whether a pattern matches an event type: `*` matches all, `run.*` all that begin with `run.`.
@@ -163,12 +171,25 @@ mod tests {
             "custom.",
             "custom.a b",
             "custom..a",
+            "custom.*.*",
             "custom.*.*.",
+            "custom.a.*.*",
+            "custom.**",
             "organization.created",
             "run.started ",
         ] {
             assert!(check_pattern(wrong).is_err(), "{wrong} was taken");
             assert!(!is_documented(wrong), "{wrong} is documented");
+        }
+    }
+
+    #[test]
+    fn only_the_type_and_the_kind_of_positions_match_nothing_else() {
+        for positions in ["location.updated", "location.*"] {
+            assert!(only_positions_match(positions), "{positions}");
+        }
+        for others in ["*", "place.*", "custom.*", "custom.location"] {
+            assert!(!only_positions_match(others), "{others}");
         }
     }
 

@@ -48,7 +48,7 @@ fn event(on: &mut Object<'_>) -> Option<OnEvent> {
 /// Reads the type of the selected events.
 pub(super) fn event_type(object: &mut Object<'_>) -> Option<String> {
     let event = object.required_string("event")?;
-    if event == "location.updated" {
+    if webhook::only_positions_match(&event) {
         let reason = "positions do not trigger workflows; use place.entered or place.left";
         object.error("event", reason);
         return None;

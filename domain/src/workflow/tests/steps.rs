@@ -292,3 +292,24 @@ fn errors_in_triggers_and_awaited_events_are_reported_with_their_place() {
         assert!(errors[0].starts_with(expected), "{change}: {errors:?}");
     }
 }
+
+#[test]
+fn a_pattern_that_only_positions_match_is_refused() {
+    for pattern in ["location.updated", "location.*"] {
+        for (nth, change, place) in [
+            (0, json!({"on": {"event": pattern}}), "steps[0].on.event"),
+            (1, json!({"event": pattern}), "steps[1].event"),
+        ] {
+            let mut definition = waiting();
+            let step = definition["steps"][nth].as_object_mut().unwrap();
+            step.extend(change.as_object().unwrap().clone());
+            let errors = errors(definition);
+            let expected = format!("{place}: positions do not trigger workflows");
+            assert!(errors[0].starts_with(&expected), "{pattern}: {errors:?}");
+        }
+    }
+    // Others match it too.
+    let mut definition = waiting();
+    definition["steps"][0]["on"] = json!({"event": "*"});
+    read(definition).unwrap();
+}
