@@ -180,11 +180,14 @@ impl Progress {
             // Borrowing again what is already borrowed here would deadlock if a writer waits
             // between the two borrows.
             Ok(Ok(known)) => known.check_database(),
-            Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
-                "the read models have not reached Waypost-Min-Position yet; try again",
-            )),
+            Ok(Err(_)) | Err(_) => Err(not_reached()),
         }
     }
+}
+
+/// The 503 error for a position that was not reached in time.
+pub(crate) fn not_reached() -> HttpError {
+    HttpError::unavailable("the position in Waypost-Min-Position is not reached yet; try again")
 }
 
 #[cfg(test)]

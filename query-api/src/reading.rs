@@ -145,7 +145,8 @@ impl FromRequestParts<State> for PersonalReading {
     }
 }
 
-fn positions(headers: &HeaderMap, log: &EventLog) -> Result<Vec<Position>, HttpError> {
+/// The positions that a request asks to wait for.
+pub(crate) fn positions(headers: &HeaderMap, log: &EventLog) -> Result<Vec<Position>, HttpError> {
     let read = |value: &HeaderValue| parse(value.to_str().unwrap_or_default(), log);
     headers.get_all(MIN_POSITION).iter().map(read).collect()
 }

@@ -169,3 +169,21 @@ async fn where_numbers_end_is_no_position() {
         .await;
     assert_eq!((ahead.status.as_u16(), ahead.text()), (200, String::new()));
 }
+
+#[tokio::test]
+async fn a_feed_includes_the_position_that_it_is_to_wait_for() {
+    let org = system().await.organization().await;
+    let contact = json!({"email": "ada@example.com"});
+    let written = org.admin.put("/api/v1/records/contacts/ada", &contact);
+    let position = written.await.position();
+    for path in [FEED, "/api/v1/locations"] {
+        let refused = org.admin.get_at(path, "garbage").await.error(400);
+        assert!(refused.starts_with("Waypost-Min-Position: "), "{refused}");
+        let told = eventually("a place among the readers", async || {
+            let answer = org.admin.get_at(path, &position).await;
+            (answer.status == 200).then(|| answer.text())
+        });
+        let (told, wanted) = (told.await, format!("\"{position}\""));
+        assert_eq!(told.contains(&wanted), path == FEED, "{told}");
+    }
+}

@@ -27,12 +27,12 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use event_log::{EventLog, ReadError};
+use event_log::{EventLog, Position, ReadError};
 use futures::{Stream, StreamExt as _};
 use schemas::{Log, OrgId};
 use service::outflow::{AtKeyEnd, outflow};
 use service::{Clock, HttpError};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use self::kept::KeptSharings;
 pub(crate) use self::places::Feeds;
@@ -41,6 +41,8 @@ pub use self::query::{FeedQuery, Form};
 use self::reader::Reader;
 pub use self::settings::FeedSettings;
 pub(crate) use self::window::{around, event_at, newest_before};
+use crate::progress::not_reached;
+use crate::reading::positions;
 use crate::state::State;
 
 /// How long opening a feed is retried while the log does not answer.
@@ -79,8 +81,12 @@ async fn answer(
     headers: &HeaderMap,
 ) -> Result<Response, HttpError> {
     let query = FeedQuery::read(log, &state.log, uri, headers)?;
+    let least = positions(headers, &state.log)?;
     let form = query.form;
     let place = state.feeds.enter(&caller)?;
+    for position in least {
+        reached(state, position).await?;
+    }
     let reader = open(state, log, &caller.org, query).await?;
     let (limits, ended) = (state.feeds.stream_limits(), state.access.ended(&caller));
     let (kind, body) = match form {
@@ -100,6 +106,21 @@ async fn answer(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// Waits until the log has reached a position, for as long as other reads wait for projections.
+async fn reached(state: &State, position: Position) -> Result<(), HttpError> {
+    let reaching = async {
+        loop {
+            let end = state.log.end_for_reader(position.log()).await;
+            if end.is_ok_and(|end| end.sequence() >= position.sequence()) {
+                return;
+            }
+            sleep(AGAIN).await;
+        }
+    };
+    let waited = timeout(state.position_wait, reaching).await;
+    waited.map_err(|_| not_reached())
 }
 
 /// Opens a reader, in turn with others, since a busy log may not answer immediately.

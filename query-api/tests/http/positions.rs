@@ -10,6 +10,7 @@ use schemas::Log;
 const CONTACT: &str = "INSERT INTO contacts (org_id, id, first_name, created_at, updated_at)
      VALUES ($1, 'c1', 'Ada', now(), now())";
 const PATH: &str = "/api/v1/records/contacts/c1";
+const FEEDS: [&str; 2] = ["/api/v1/events", "/api/v1/locations"];
 
 /// Moves every projection of the events to a position, as the projector does.
 async fn project(api: &TestApi, position: Position, epoch: u32) {
@@ -129,11 +130,27 @@ async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
 }
 
 #[tokio::test]
+async fn a_feed_is_503_if_the_log_does_not_reach_the_position_in_time() {
+    let api = impatient().await;
+    for log in [Log::Events, Log::Locations] {
+        let beyond = api.log.position(log, 1 << 40).to_string();
+        let headers = [("waypost-min-position", beyond.as_str())];
+        for path in FEEDS {
+            let answer = api.get_with(path, &headers).await;
+            assert_eq!(answer.status, 503, "{path} {beyond}");
+            assert!(answer.error().contains("Waypost-Min-Position"));
+            assert_eq!(answer.header("retry-after"), Some("1"));
+        }
+    }
+    api.close().await;
+}
+
+#[tokio::test]
 async fn what_is_no_position_is_refused() {
     let api = TestApi::open().await;
     for text in ["", "x", "e0-1", "e00000000-", "1"] {
         let headers = [("waypost-min-position", text)];
-        for path in [PATH, "/api/export/contacts"] {
+        for path in [PATH, "/api/export/contacts"].into_iter().chain(FEEDS) {
             let answer = api.get_with(path, &headers).await;
             assert_eq!(answer.status, 400, "{path} {text:?}");
             assert!(answer.error().contains("Waypost-Min-Position"));

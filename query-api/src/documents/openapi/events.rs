@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Part;
 use super::operation::{Operation, get};
-use super::shape::{answer, integer, like, meaning, nullable, schema, string, time};
+use super::shape::{answer, integer, like, meaning, nullable, refer, schema, string, time};
 
 pub(super) fn part() -> Part {
     let event = answer(vec![
@@ -89,6 +89,7 @@ fn feed(path: &'static str, id: &'static str, summary: &'static str) -> Operatio
                             over `after`.",
             "schema": {"type": "string"},
         }))
+        .parameter(refer("parameters", "MinPosition"))
         .answers_with(
             200,
             "Events, oldest first.",

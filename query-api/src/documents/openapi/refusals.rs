@@ -62,9 +62,9 @@ const REFUSALS: &[(u16, &str, &str)] = &[
     (
         503,
         "Unavailable",
-        "Temporarily unavailable: a dependency does not answer, the read models have not reached \
-         `Waypost-Min-Position`, or the process is overloaded. Retry later, after `Retry-After` \
-         seconds if given.",
+        "Temporarily unavailable: a dependency does not answer, the position in \
+         `Waypost-Min-Position` is not reached yet, or the process is overloaded. Retry later, \
+         after `Retry-After` seconds if given.",
     ),
 ];
 
