@@ -101,7 +101,7 @@ fn write_doubled(text: &str, out: &mut Vec<u8>) {
 /// Guards text that would begin like a formula when the file is split at semicolons or tabs, as
 /// spreadsheets of many countries do. They only recognize quotation marks at a cell's beginning, so
 /// a line end splits as well. Numbers are guarded here too, since a comma and the next column could
-/// continue them.
+/// continue them. See `docs/decisions/0108-formulas-inside-cells.md`.
 fn guard_within(text: &str) -> Cow<'_, str> {
     let mut guarded = String::new();
     let mut copied = 0;
