@@ -51,6 +51,36 @@ pub async fn rows_of_record(
         .await
 }
 
+/// Counts what the read model has yet to do about a business record's events up to a sequence: none
+/// once it has applied them all. A row that exists then is that of a later event. `table` is the
+/// record's kind.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn left_of_record(
+    pool: &PgPool,
+    table: &'static str,
+    record: &StreamId,
+    sequence: u64,
+) -> Result<i64, sqlx::Error> {
+    // If one of the events is a dead letter, the projection has read on without the deletion.
+    let query = format!(
+        "SELECT (SELECT count(*) FROM projection_checkpoints WHERE name = $1 AND sequence < $2)
+              + (SELECT count(*) FROM {table} WHERE org_id = $3 AND id = $4 AND EXISTS (
+                     SELECT FROM dead_letters
+                     WHERE projection = $1 AND sequence <= $2
+                       AND org_id = $3 AND aggregate = $5 AND aggregate_id = $4))"
+    );
+    sqlx::query_scalar(AssertSqlSafe(query))
+        .bind(table)
+        .bind(bigint(sequence))
+        .bind(record.org.as_str())
+        .bind(record.id.as_str())
+        .bind(record.aggregate.token())
+        .fetch_one(pool)
+        .await
+}
+
 /// Deletes the marker of a deleted business record: its id may identify a person. `table` is the
 /// record's kind; not all kinds have such markers.
 ///
@@ -73,16 +103,20 @@ pub async fn drop_deletion(
         .map(drop)
 }
 
-/// Deletes the dead letters of an aggregate, and returns their number. Projectors that hold in
-/// memory that other events wait behind them reload that.
+/// Deletes the dead letters of an aggregate's events before a sequence, and returns their number.
+/// Projectors that hold in memory that other events wait behind them reload that.
 ///
 /// # Errors
 /// If the database does not answer.
-pub async fn drop_dead_letters(pool: &PgPool, aggregate: &StreamId) -> Result<u64, sqlx::Error> {
+pub async fn drop_dead_letters_before(
+    pool: &PgPool,
+    aggregate: &StreamId,
+    sequence: u64,
+) -> Result<u64, sqlx::Error> {
     let dropped = sqlx::query_scalar!(
         r#"WITH dropped AS (
                DELETE FROM dead_letters
-               WHERE org_id = $1 AND aggregate = $2 AND aggregate_id = $3
+               WHERE org_id = $1 AND aggregate = $2 AND aggregate_id = $3 AND sequence < $4
                RETURNING projection
            ), told AS (
                UPDATE projection_checkpoints SET generation = generation + 1
@@ -92,10 +126,15 @@ pub async fn drop_dead_letters(pool: &PgPool, aggregate: &StreamId) -> Result<u6
         aggregate.org.as_str(),
         aggregate.aggregate.token(),
         aggregate.id,
+        bigint(sequence),
     )
     .fetch_one(pool)
     .await?;
     Ok(u64::try_from(dropped).unwrap_or_default())
+}
+
+async fn drop_dead_letters(pool: &PgPool, aggregate: &StreamId) -> Result<u64, sqlx::Error> {
+    drop_dead_letters_before(pool, aggregate, u64::MAX).await
 }
 
 /// Deletes what is kept about a person besides the rows: their dead letters, whose reasons may

@@ -57,7 +57,8 @@ pub use dead_letters::{DeadLetter, dead_letters};
 pub use empty::empty;
 pub use error::{Error, RepairError};
 pub use forgetting::{
-    drop_dead_letters, drop_deletion, drop_what_is_kept_of, rows_about, rows_of_record,
+    drop_dead_letters_before, drop_deletion, drop_what_is_kept_of, left_of_record, rows_about,
+    rows_of_record,
 };
 pub use list::{ListError, ProjectionPosition, list};
 pub use rebuild::{Rebuilt, rebuild};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::{Answer, Client, Receiver, Socket, System, eventually, eventually_within};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 
 use super::accounts::{PASSWORD, email, phone};
 use super::active;
@@ -297,6 +297,46 @@ async fn a_forgotten_record_is_nowhere_to_be_read() {
         let output = system.waypost_output(&arguments, b"").await;
         assert!(!output.status.success(), "{wrong:?}");
     }
+}
+
+#[tokio::test]
+async fn a_record_that_is_created_again_while_it_is_forgotten_is_kept_until_forgotten_again() {
+    let system = System::start_alone(SHAPE, &[]).await;
+    let org = system.organization().await;
+    let path = "/api/v1/records/contacts/c1";
+    let [first, second] = ["first@contact.example", "second@contact.example"];
+    let made = org.admin.put(path, &json!({"email": first})).await;
+    org.admin.get_at(path, &made.position()).await.ok(200);
+    // Held as by a rebuild from the command line, which the erasing waits for.
+    let mut database = system.database().await;
+    let hold = "SELECT pg_advisory_lock(x'77617971'::int, hashtext('rebuild_contacts'))";
+    database.execute(hold).await.unwrap();
+    let forget = ["forget", "--org", &org.id, "contacts", "c1"];
+    let creating_again = async {
+        eventually("the deletion", async || {
+            let gone = org.admin.get(path).await.status == StatusCode::NOT_FOUND;
+            gone.then_some(())
+        })
+        .await;
+        let again = org.admin.put(path, &json!({"email": second})).await;
+        org.admin.get_at(path, &again.position()).await.ok(200);
+        let let_go = "SELECT pg_advisory_unlock_all()";
+        database.execute(let_go).await.unwrap();
+    };
+    let (output, ()) = tokio::join!(system.waypost_output(&forget, b""), creating_again);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("forget it again"), "{said}");
+    let feed = org.admin.get("/api/v1/events").await.text();
+    assert!(feed.contains(second) && !feed.contains(first), "{feed}");
+    let kept = org.admin.get(path).await.ok(200);
+    assert_eq!(kept["email"], second);
+
+    let told = system.waypost(&forget).await;
+    assert_eq!(told, json!({"forgotten": "c1", "events": 2, "rows": 1}));
+    org.admin.get(path).await.error(404);
+    let feed = org.admin.get("/api/v1/events").await.text();
+    assert!(!feed.contains(second), "{feed}");
 }
 
 #[tokio::test]

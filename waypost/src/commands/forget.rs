@@ -6,7 +6,7 @@ use command_api::{Commands, Origin, accounts, organizations, records};
 use domain::Precondition;
 use domain::account::Email;
 use domain::record::Kind;
-use event_log::Position;
+use event_log::{EventLog, Position, ReadError};
 use projector::ListError;
 use schemas::{OrgId, RecordId, StreamId};
 use serde_json::{Value, json};
@@ -109,23 +109,49 @@ async fn record(
     let known = || format!("unknown kind of record {kind}");
     let kind = Kind::parse(kind).ok_or_else(known)?;
     let stream = StreamId::new(org, kind.aggregate(), id);
-    let rows_left = async || projector::rows_of_record(pool, kind.name(), &stream).await;
-    let rows = rows_left().await?;
+    let rows = projector::rows_of_record(pool, kind.name(), &stream).await?;
     let last = commands.log().last(&stream).await?;
     let last = last.ok_or("record not found")?;
-    if kind.exists(Some(&last.event)) {
-        let id = RecordId::from(id);
+    let deletion = if kind.exists(Some(&last.event)) {
+        let (origin, id) = (Origin::default(), RecordId::from(id));
         let whatever = Precondition::None;
-        records::delete(commands, &Origin::default(), org, kind, &id, &whatever).await?;
-    }
+        let deleted = records::delete(commands, &origin, org, kind, &id, &whatever).await?;
+        deleted.position.sequence()
+    } else {
+        last.sequence
+    };
     // Its totals and sums follow the deletion, so that has to be read before it is erased.
-    until_gone(rows_left).await?;
+    let left = async || projector::left_of_record(pool, kind.name(), &stream, deletion).await;
+    until_gone(left).await?;
     tokio::time::sleep(SETTLING).await;
     let _away = projector::keep_copies_away(pool, &[kind.name()]).await?;
-    projector::drop_dead_letters(pool, &stream).await?;
-    projector::drop_deletion(pool, kind.name(), &stream).await?;
-    let events = commands.log().erase(&stream).await?;
+    let (log, end) = (commands.log(), deletion + 1);
+    projector::drop_dead_letters_before(pool, &stream, end).await?;
+    // If it was created again, the marker is gone or that of a later deletion.
+    if !goes_on_from(log, &stream, end).await? {
+        projector::drop_deletion(pool, kind.name(), &stream).await?;
+    }
+    let events = log.erase_before(&stream, end).await?;
+    if goes_on_from(log, &stream, end).await? {
+        let kind = kind.name();
+        return Err(format!(
+            "{kind} {id} was created again while it was being forgotten: its {events} events up \
+             to the deletion are erased, and what came after that is kept. To erase that too, \
+             forget it again"
+        )
+        .into());
+    }
     Ok(json!({ "forgotten": id, "events": events, "rows": rows }))
+}
+
+/// Whether an aggregate has events at a sequence or after it.
+async fn goes_on_from(
+    log: &EventLog,
+    aggregate: &StreamId,
+    sequence: u64,
+) -> Result<bool, ReadError> {
+    let last = log.last(aggregate).await?;
+    Ok(last.is_some_and(|last| last.sequence >= sequence))
 }
 
 async fn until_gone<E>(mut left: impl AsyncFnMut() -> Result<i64, E>) -> Result<(), Failure>
