@@ -99,6 +99,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
     )))
 }
 
+/// A stream as it is created, but for its epoch.
 pub(crate) fn wanted(settings: &LogSettings, subjects: &Subjects, log: Log) -> Config {
     let day = Duration::from_hours(24);
     let (name, days) = match log {
@@ -119,6 +120,7 @@ pub(crate) fn wanted(settings: &LogSettings, subjects: &Subjects, log: Log) -> C
         // Appends are recognised by their expected sequence and event id; the server's memory of
         // message ids is neither needed nor durable.
         duplicate_window: Duration::from_millis(100),
+        metadata: HashMap::from([(MASTER_KEY.to_owned(), subjects.master_key_mark())]),
         ..Config::default()
     }
 }
@@ -129,11 +131,8 @@ async fn prepare_stream(
     subjects: &Subjects,
     log: Log,
 ) -> Result<LogStream, Error> {
-    let master_key = (MASTER_KEY.to_owned(), subjects.master_key_mark());
-    let wanted = Config {
-        metadata: HashMap::from([(EPOCH.to_owned(), new_epoch()?), master_key.clone()]),
-        ..wanted(settings, subjects, log)
-    };
+    let mut wanted = wanted(settings, subjects, log);
+    wanted.metadata.insert(EPOCH.to_owned(), new_epoch()?);
     let name = wanted.name.clone();
     let stream = get_or_create(context, &wanted).await?;
     let kept = &stream.cached_info().config;
@@ -151,13 +150,12 @@ async fn prepare_stream(
     })?;
     let first = stream.cached_info().state.first_sequence;
     let mut missing = check_beginning(log, kept, first)?;
-    let found = kept.metadata.get(MASTER_KEY);
-    if found.is_some_and(|found| *found != master_key.1) {
-        return Err(Error::OtherMasterKey);
-    }
-    // A restore leaves the marks to the first start on what it restored.
-    if found.is_none() {
-        missing.push(master_key);
+    let master_key = subjects.master_key_mark();
+    match kept.metadata.get(MASTER_KEY) {
+        Some(found) if *found == master_key => {}
+        Some(_) => return Err(Error::OtherMasterKey),
+        // Created, or restored, by a version that did not mark it.
+        None => missing.push((MASTER_KEY.to_owned(), master_key)),
     }
     if kept.max_age != wanted.max_age || !missing.is_empty() {
         let mut config = Config {

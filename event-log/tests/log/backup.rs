@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use event_log::backup::{self, BackupError, Progress};
 use event_log::{Binding, CheckpointBucket, EventLog, Expected, Keyring, LogSettings, Mark};
-use event_log::{PositionError, VaultError};
+use event_log::{Error, PositionError, VaultError};
 use local_servers::TemporaryHome;
 use schemas::{AccountId, Event, EventId, Log, OrgId, Recorded, StreamId, account};
 use serde_json::{Value, json};
@@ -278,6 +278,19 @@ async fn another_master_key_is_refused_before_anything_is_made() {
         "{restored:?}"
     );
     fresh.restore(&folder(&home)).await.unwrap();
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_restored_log_is_opened_only_with_the_master_key_of_its_backup() {
+    let (_log, home) = backed_up().await;
+    let fresh = Fresh::new();
+    fresh.restore(&folder(&home)).await.unwrap();
+    let other = Keyring::from_master(&[8; 32]);
+    let opened = EventLog::connect(&fresh.0, other).await;
+    assert!(matches!(opened, Err(Error::OtherMasterKey)));
+    let again = fresh.open().await;
+    assert_eq!(everything(&again, Log::Events).await.len(), 7);
     fresh.end().await;
 }
 
