@@ -71,14 +71,27 @@ impl Events {
             }
             io::Result::Ok(())
         };
-        tokio::select! {
-            printed = print => match printed {
-                // The reader of the pipe has seen enough.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                printed => Ok(printed?),
-            },
-            stopped = tokio::signal::ctrl_c() => Ok(stopped?),
-        }
+        unless_interrupted(print, tokio::signal::ctrl_c(), self.follow).await
+    }
+}
+
+/// Prints to the end or until it is interrupted. Only with `follow` is that not a failure: without
+/// it, a part of the log would pass for all of it.
+async fn unless_interrupted(
+    print: impl Future<Output = io::Result<()>>,
+    interrupt: impl Future<Output = io::Result<()>>,
+    follow: bool,
+) -> Result<(), Failure> {
+    tokio::select! {
+        printed = print => match printed {
+            // The reader of the pipe has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            printed => Ok(printed?),
+        },
+        interrupted = interrupt => match interrupted {
+            Ok(()) if !follow => Err("interrupted".into()),
+            interrupted => Ok(interrupted?),
+        },
     }
 }
 
@@ -93,5 +106,22 @@ fn after(log: &EventLog, feed: Log, text: Option<&str>) -> Result<u64, Failure> 
         Ok(position.sequence())
     } else {
         Err(format!("{text} is a position of the other feed (see --locations)").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_interrupt_is_a_failure_unless_the_log_is_followed() {
+        let interrupted = async |follow| {
+            let ended = unless_interrupted(pending(), ready(Ok(())), follow).await;
+            ended.map_err(|error| error.to_string())
+        };
+        assert_eq!(interrupted(false).await, Err("interrupted".to_owned()));
+        assert_eq!(interrupted(true).await, Ok(()));
     }
 }
