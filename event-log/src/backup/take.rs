@@ -25,6 +25,9 @@ const PAGE_BYTES: usize = 8 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(250);
 
+/// The sealed records of the master keys, each with the name it is stored under.
+type MasterKeyRecords = Vec<(String, Vec<u8>)>;
+
 /// A stream to read, and where to stop.
 struct Plan {
     source: Source,
@@ -64,11 +67,12 @@ impl EventLog {
         let ends = [events, locations, deliveries, keys, checkpoints.last];
         let mut counter = Counter::over(ends, tell);
         let mut sections = Vec::with_capacity(Source::ALL.len());
+        let mut records = MasterKeyRecords::new();
         for mut plan in plans {
             let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
             if plan.source == Source::Keys {
                 // Read last: everything that was sealed in the events has its key by then.
-                self.copy_keys(&mut plan, &mut writer, &mut counter).await?;
+                records = self.copy_keys(&mut plan, &mut writer, &mut counter).await?;
             } else {
                 self.copy(&plan, &mut writer, &mut counter).await?;
             }
@@ -76,7 +80,6 @@ impl EventLog {
         }
         counter.reached(Source::Checkpoints, checkpoints.last);
         sections.push(checkpoints);
-        let records = with_retries(async || self.records().await).await?;
         let manifest = Manifest::new(taken_at, self.keyring(), sections, &records);
         manifest.write(folder)?;
         Ok(manifest)
@@ -122,24 +125,27 @@ impl EventLog {
     }
 
     /// Copies the keys until there is nothing new: a key that is rewrapped meanwhile moves to the
-    /// end.
+    /// end. Returns the records of master keys that are among what was copied: a restore trusts
+    /// these, and a key whose record came later would open nothing of it.
     async fn copy_keys(
         &self,
         plan: &mut Plan,
         writer: &mut Writer,
         counter: &mut Counter<'_>,
-    ) -> Result<(), BackupError> {
+    ) -> Result<MasterKeyRecords, BackupError> {
         loop {
+            // Before the end: if that has not moved, they were copied.
+            let records = with_retries(async || self.records().await).await?;
             let end = with_retries(async || self.keys_end(plan).await).await?;
             if end == plan.end && writer.last() == end {
-                return Ok(());
+                return Ok(records);
             }
             plan.end = end;
             self.copy(plan, writer, counter).await?;
         }
     }
 
-    async fn records(&self) -> Result<Vec<(String, Vec<u8>)>, BackupError> {
+    async fn records(&self) -> Result<MasterKeyRecords, BackupError> {
         let records = self.rotation().sealed_records().await;
         Ok(records.map_err(|error| ReadError::Unavailable(error.to_string()))?)
     }

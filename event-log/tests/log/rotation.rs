@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use event_log::backup::{self, BackupError};
+use event_log::backup::{self, BackupError, Progress};
 use event_log::{
     Binding, Error, EventLog, Keyring, LogSettings, MasterKeyFiles, RotationError, Stage,
     VaultError,
@@ -11,6 +11,8 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use local_servers::TemporaryHome;
 use schemas::{AccountId, OrgId, Sealed};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{OwnServer, TestLog, holds, keyring, now, remove_streams, settings};
@@ -344,5 +346,33 @@ async fn a_backup_that_is_taken_while_keys_are_wrapped_misses_none() {
         .await
         .unwrap();
     all_open(&EventLog::connect(&empty, new_key()).await.unwrap(), &all).await;
+    remove_streams(&empty).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_at_whose_end_a_rotation_begins_is_restored_with_the_old_key_alone() {
+    let log = log().await;
+    let all = sealed(&log, 0..3).await;
+    let home = TemporaryHome::new().unwrap();
+    let folder = home.path().join("backup");
+    let tell = |progress: Progress| {
+        // Reported last, once the keys are copied.
+        if progress.stream == "CHECKPOINTS" {
+            let begin = async { log.rotation().begin(&new_key()).await };
+            block_in_place(|| Handle::current().block_on(begin)).unwrap();
+        }
+    };
+    log.back_up(&folder, now(), &tell).await.unwrap();
+    assert_eq!(log.rotation().stage().await.unwrap(), Stage::Begun);
+    let empty = settings();
+    let restored = backup::restore(&folder, &empty, &new_key(), &|_| {}).await;
+    assert!(
+        matches!(restored, Err(BackupError::OtherKey)),
+        "{restored:?}"
+    );
+    backup::restore(&folder, &empty, &keyring(), &|_| {})
+        .await
+        .unwrap();
+    all_open(&EventLog::connect(&empty, keyring()).await.unwrap(), &all).await;
     remove_streams(&empty).await;
 }
