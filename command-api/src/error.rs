@@ -56,6 +56,8 @@ impl From<AppendError> for LogError {
             AppendError::HeldBack => Self::HeldBack,
             AppendError::Unavailable(reason) => Self::Unavailable(reason),
             AppendError::Malformed(reason) => Self::Broken(reason.to_owned()),
+            // Whatever a request may nest is checked where it is read.
+            deep @ AppendError::TooDeep => Self::Broken(deep.to_string()),
         }
     }
 }

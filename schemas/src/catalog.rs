@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AccountId, Sealed, account, circle, claim, delivery, key, location, organization, presence,
-    record, run, secret, sos, upcast, webhook, workflow,
+    AccountId, Sealed, account, circle, claim, delivery, key, location, nesting, organization,
+    presence, record, run, secret, sos, upcast, webhook, workflow,
 };
 
 /// Who may see an event from outside.
@@ -148,12 +148,12 @@ macro_rules! events {
                 let wrong = |source| DecodeError::Data { name: recorded_type.to_owned(), source };
                 match recorded_type {
                     $(concat!($name, ".v", $version) => {
-                        serde_json::from_slice(data).map(Self::$variant).map_err(wrong)
+                        nesting::read(data).map(Self::$variant).map_err(wrong)
                     })+
                     other => match custom_name(other) {
                         Some(name) => Ok(Self::Custom(Custom {
                             name: name.to_owned(),
-                            data: serde_json::from_slice(data).map_err(wrong)?,
+                            data: nesting::read(data).map_err(wrong)?,
                         })),
                         None => {
                             let lifted = upcast::lift(upcast::UPCASTERS, other, data);

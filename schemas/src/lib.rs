@@ -16,6 +16,7 @@ pub mod claim;
 pub mod delivery;
 pub mod key;
 pub mod location;
+pub mod nesting;
 pub mod organization;
 pub mod presence;
 pub mod record;

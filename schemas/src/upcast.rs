@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::nesting;
+
 /// Lifts one version of one type to the next.
 pub(crate) struct Upcaster {
     /// The recorded type it reads, such as `run.started.v1`.
@@ -79,7 +81,7 @@ pub(crate) fn lift(
     let Some(mut upcaster) = next(recorded_type) else {
         return Ok(None);
     };
-    let mut data: Value = serde_json::from_slice(data)?;
+    let mut data: Value = nesting::read(data)?;
     loop {
         data = (upcaster.lift)(data);
         match next(upcaster.to) {

@@ -77,6 +77,16 @@ fn an_unknown_type_or_a_newer_version_is_named() {
 }
 
 #[test]
+fn an_event_from_before_levels_were_limited_decodes() {
+    let data = json!({
+        "runId": "r", "workflowId": "w", "workflowVersion": 1,
+        "triggerPayload": (1..127).fold(json!({}), |inner, _| json!({ "a": inner })),
+    });
+    let event = Event::decode("workflow.triggered.v1", data.to_string().as_bytes()).unwrap();
+    assert_eq!(event.public_data().unwrap(), data);
+}
+
+#[test]
 fn an_unknown_field_of_a_known_type_does_no_harm() {
     let data = json!({ "runId": "r", "workflowId": "w", "addedLater": true });
     let event = Event::decode("run.started.v1", data.to_string().as_bytes()).unwrap();

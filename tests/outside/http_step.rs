@@ -223,6 +223,22 @@ async fn an_answer_too_large_to_keep_does_not_stop_the_run() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_nested_too_deep_is_kept_as_text() {
+    let org = system().await.organization().await;
+    let receiver = Receiver::start().await;
+    let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
+    let answer = deep.clone();
+    receiver.reply(move |_| {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/json".parse().unwrap());
+        (StatusCode::OK, headers, answer.clone())
+    });
+    let run = run(&org, &calling(&receiver.url("/"), json!({}))).await;
+    assert_eq!(run["state"], "SUCCEEDED", "{run}");
+    assert_eq!(call(&run)["output"]["body"], deep);
+}
+
+#[tokio::test]
 async fn a_secret_reaches_the_receiver_and_nobody_else() {
     let system = system().await;
     let org = system.organization().await;

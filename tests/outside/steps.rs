@@ -285,3 +285,25 @@ async fn a_step_may_go_on_beside_a_wait() {
     assert_eq!(run["state"], "SUCCEEDED", "{run}");
     assert_eq!(receiver.received().len(), 1);
 }
+
+#[tokio::test]
+async fn data_that_templates_nest_too_deep_fails_the_step_and_says_so() {
+    let org = system().await.organization().await;
+    let receiver = Receiver::start().await;
+    let within = |inner: Value| (0..60).fold(inner, |inner, _| json!([inner]));
+    let data = within(json!("{{ trigger.deep }}"));
+    for step in [
+        json!({"id": "deep", "type": "NOTIFY", "event": "deep", "data": {"a": data}}),
+        json!({"id": "deep", "type": "HTTP", "method": "POST", "url": receiver.url("/"),
+               "body": data}),
+        json!({"id": "deep", "type": "RECORD", "kind": "orders", "data": {"plan": data}}),
+    ] {
+        let start = json!({"id": "start", "type": "TRIGGER", "next": ["deep"]});
+        let workflow = org.workflow(&active(&json!([start, step]))).await;
+        let run = run(&org, &workflow, &json!({"deep": within(json!(1))})).await;
+        assert_eq!(run["state"], "FAILED", "{run}");
+        let error = run["error"].as_str().expect("an error");
+        assert!(error.contains("100 levels"), "{error}");
+    }
+    assert!(receiver.received().is_empty());
+}

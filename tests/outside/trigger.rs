@@ -175,6 +175,33 @@ async fn a_body_that_would_exhaust_a_parser_is_answered_like_any_other() {
         .error(400);
 }
 
+/// An object of so many levels.
+fn json_of_levels(levels: usize) -> String {
+    let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+    format!("{{\"a\":{open}{close}}}")
+}
+
+#[tokio::test]
+async fn a_body_that_is_nested_too_deep_to_be_read_again_is_refused() {
+    let (org, path) = organization_with_workflow().await;
+    for levels in [101, 126, 127, 128] {
+        let answer = send(&org.admin, &path, json_of_levels(levels)).await;
+        let message = answer.error(400);
+        assert!(message.contains("100 levels"), "{levels}: {message}");
+    }
+    let sent = json_of_levels(100);
+    let started = send(&org.admin, &path, sent.clone()).await.ok(202);
+    let run_id = started["runId"].as_str().unwrap();
+    let run = org.ended(run_id).await;
+    assert_eq!(run["state"], "SUCCEEDED", "{run}");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(run["triggerPayload"]["a"], sent["a"]);
+    let feed = "/api/v1/events?types=workflow.triggered,run.succeeded";
+    let feed = org.admin.get(feed).await.text();
+    assert_eq!(feed.lines().count(), 2, "{feed}");
+    assert_eq!(runs_of(&org, &path).await, 1);
+}
+
 #[tokio::test]
 async fn a_workflow_that_is_not_the_organizations_own_is_not_found() {
     let (org, path) = organization_with_workflow().await;

@@ -221,6 +221,21 @@ async fn each_error_in_a_definition_is_reported_with_its_place() {
 }
 
 #[tokio::test]
+async fn data_that_is_nested_too_deep_is_refused_by_its_place() {
+    let org = system().await.organization().await;
+    let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let mut definition = whole();
+    definition["steps"][2]["data"] = nested(101);
+    let message = org.admin.put(&path("w"), &definition).await.error(400);
+    assert!(message.starts_with("steps[2].data: "), "{message}");
+    definition["steps"][2]["data"] = nested(100);
+    org.admin.put(&path("w"), &definition).await.ok(200);
+    let data = nested(100);
+    org.until(&path("w"), |read| read["steps"][2]["data"] == data)
+        .await;
+}
+
+#[tokio::test]
 async fn an_operator_saves_a_workflow_from_a_file() {
     let system = system().await;
     let org = system.organization().await;

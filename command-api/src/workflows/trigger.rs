@@ -10,6 +10,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::workflow::{MAX_HOPS, NotTriggerable, Summary, TriggeredBy, payload};
 use event_log::{AppendError, Commit, Expected, Position, PositionError};
+use schemas::nesting::{self, MAX_LEVELS};
 use schemas::workflow::Triggered;
 use schemas::{AggregateType, Event, OrgId, Receipt, RunId, StreamId, WorkflowId};
 use serde::Serialize;
@@ -171,6 +172,11 @@ fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal>
         return Err(malformed(
             "Content-Type: must be application/json for a request with a body",
         ));
+    }
+    if nesting::is_deeper(body, MAX_LEVELS) {
+        return Err(malformed(format!(
+            "the body must not be nested more than {MAX_LEVELS} levels deep"
+        )));
     }
     serde_json::from_slice(body).map_err(|error| {
         if error.is_data() {

@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 
 use indexmap::IndexMap;
+use schemas::nesting;
 use schemas::workflow::{Http, Retry};
 use serde_json::Value;
 
+use super::shared::check_levels;
 use super::templates;
 use crate::object::Object;
 
@@ -48,6 +50,7 @@ pub(super) fn read(object: &mut Object<'_>) -> Option<Http> {
     let headers = headers(object);
     let body = object.take("body");
     if let Some(body) = &body {
+        check_levels(object, "body", nesting::levels(body));
         templates::check_within(object, "body", body);
     }
     let method = method(object, body.is_some());

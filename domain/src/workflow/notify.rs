@@ -1,8 +1,10 @@
 //! Reads a NOTIFY step.
 
+use schemas::nesting;
 use schemas::workflow::Notify;
 use serde_json::{Map, Value};
 
+use super::shared::check_levels;
 use super::templates;
 use crate::object::Object;
 
@@ -40,6 +42,7 @@ fn data(object: &mut Object<'_>) -> Option<Map<String, Value>> {
         return Some(Map::new());
     }
     let data = object.object("data")?;
+    check_levels(object, "data", nesting::levels_of(&data));
     for (name, value) in &data {
         templates::check_published(object, &format!("data.{}", crate::text::shown(name)), value);
     }

@@ -1,8 +1,10 @@
 //! Reads a RECORD step.
 
+use schemas::nesting;
 use schemas::workflow::Record;
 use serde_json::{Map, Value};
 
+use super::shared::check_levels;
 use super::templates;
 use crate::object::Object;
 use crate::record::{Kind, parse_id};
@@ -42,6 +44,7 @@ fn data(object: &mut Object<'_>, kind: Option<Kind>) -> Option<Map<String, Value
         object.error("data", "must be an object");
         return None;
     };
+    check_levels(object, "data", nesting::levels_of(&data));
     for (name, value) in &data {
         let place = format!("data.{}", crate::text::shown(name));
         if kind.is_some_and(|kind| !has_field(kind, name)) {

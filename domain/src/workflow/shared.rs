@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use schemas::StepId;
+use schemas::nesting::MAX_LEVELS;
 
 use crate::object::Object;
 
@@ -10,6 +11,14 @@ use crate::object::Object;
 const MAX_NEXT: usize = 100;
 /// How long a step may wait: a year.
 pub(super) const SECONDS: RangeInclusive<f64> = 0.0..=31_536_000.0;
+
+/// Checks how many levels of arrays and objects a field has.
+pub(super) fn check_levels(object: &Object<'_>, name: &str, levels: usize) {
+    if levels > MAX_LEVELS {
+        let reason = format!("must not be nested more than {MAX_LEVELS} levels deep");
+        object.error(name, reason);
+    }
+}
 
 /// Reads a list of steps that follow.
 pub(super) fn steps_of(object: &mut Object<'_>, name: &str) -> Option<Vec<StepId>> {

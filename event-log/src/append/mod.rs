@@ -64,6 +64,9 @@ pub enum AppendError {
     /// An event, or the decision as a whole, is larger than the log accepts.
     #[error("the event is too large for the log")]
     TooLarge,
+    /// An event's data nests deeper than readers accept.
+    #[error("the event is nested too deep for the log")]
+    TooDeep,
     /// The commit itself is wrong: a fault in the caller.
     #[error("malformed commit: {0}")]
     Malformed(&'static str),

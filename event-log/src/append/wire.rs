@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
+use schemas::nesting::{self, MAX_EVENT_LEVELS};
 use schemas::{EventId, NewEvent};
 use serde::Deserialize;
 
@@ -151,6 +152,9 @@ impl Prepared {
         for (write, expectation) in self.writes.iter().zip(&self.expectations) {
             for (place, event) in write.events.iter().enumerate() {
                 let encoded = envelope::encode(&write.stream, event).map_err(no_json)?;
+                if nesting::is_deeper(&encoded.payload, MAX_EVENT_LEVELS) {
+                    return Err(AppendError::TooDeep);
+                }
                 let mut headers = encoded.headers;
                 if encoded.size.saturating_add(WIRE_BYTES) > max_payload {
                     return Err(AppendError::TooLarge);

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::Config;
 use event_log::AppendError;
-use schemas::Log;
+use schemas::nesting::MAX_EVENT_LEVELS;
+use schemas::{Custom, Event, Log};
+use serde_json::json;
 
-use crate::support::{TestLog, event_of, fresh, hasty};
+use crate::support::{TestLog, event_of, fresh, hasty, new_event};
 
 async fn change(log: &TestLog, change: impl FnOnce(&mut Config)) {
     let mut stream = log.raw_stream(Log::Events).await;
@@ -60,4 +62,25 @@ async fn a_full_stream_says_so() {
     }
     change(&log, |config| config.max_messages = -1).await;
     log.commit(fresh(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_event_that_is_nested_deeper_than_readers_accept_is_refused() {
+    let log = TestLog::new().await;
+    let nested = |levels: usize| {
+        let data = (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+        let mut commit = fresh(1);
+        commit.writes[0].events = vec![new_event(Event::Custom(Custom {
+            name: "deep".to_owned(),
+            data: data.as_object().unwrap().clone(),
+        }))];
+        commit
+    };
+    let deeper = log.commit(nested(MAX_EVENT_LEVELS + 1)).await;
+    assert_eq!(deeper, Err(AppendError::TooDeep));
+    let commit = nested(MAX_EVENT_LEVELS);
+    log.commit(commit.clone()).await.unwrap();
+    let write = &commit.writes[0];
+    let stored = log.load(&write.stream).await.unwrap();
+    assert_eq!(stored[0].event, write.events[0].event);
 }

@@ -1,7 +1,7 @@
 //! A range of the feed, for pages that show a part of it.
 
 use event_log::Position;
-use schemas::{Log, OrgId};
+use schemas::{Log, OrgId, nesting};
 use serde_json::Value;
 use service::HttpError;
 
@@ -42,7 +42,7 @@ async fn between(
     let mut events = Vec::new();
     while let Some(told) = reader.next().await.map_err(away)? {
         for one in told {
-            events.push(serde_json::from_slice(&one.line).map_err(HttpError::internal)?);
+            events.push(nesting::read(&one.line).map_err(HttpError::internal)?);
         }
     }
     Ok(events)

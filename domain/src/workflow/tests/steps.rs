@@ -313,3 +313,25 @@ fn a_pattern_that_only_positions_match_is_refused() {
     definition["steps"][0]["on"] = json!({"event": "*"});
     read(definition).unwrap();
 }
+
+#[test]
+fn what_is_nested_too_deep_for_an_event_is_refused() {
+    let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let definition = |levels: usize| {
+        json!({
+            "name": "N", "status": "DRAFT",
+            "steps": [
+                {"id": "call", "type": "HTTP", "method": "POST", "url": "http://x.example/",
+                 "body": nested(levels)},
+                {"id": "tell", "type": "NOTIFY", "event": "e", "data": nested(levels)},
+                {"id": "save", "type": "RECORD", "kind": "orders",
+                 "data": {"client": nested(levels - 1)}}
+            ]
+        })
+    };
+    assert!(read(definition(100)).is_ok());
+    let reason = "must not be nested more than 100 levels deep";
+    let places = ["steps[0].body", "steps[1].data", "steps[2].data"];
+    let expected = places.map(|place| format!("{place}: {reason}"));
+    assert_eq!(errors(definition(101)), expected);
+}

@@ -48,8 +48,8 @@ fn definitions() -> Vec<Operation> {
         .says(
             "The body, if there is one, becomes the run's `triggerPayload`, with `triggeredBy` \
              and `triggeredAt` set by the server. Answered once the run is on disk. A body that \
-             is not a JSON object or is larger than 256 KiB is 400, and so is an \
-             `Idempotency-Key` already used with another body.",
+             is not a JSON object, is larger than 256 KiB or is nested more than 100 levels \
+             deep is 400, and so is an `Idempotency-Key` already used with another body.",
         )
         .key(Scope::TriggerWorkflow)
         .path_value("workflowId", "The workflow.", id())

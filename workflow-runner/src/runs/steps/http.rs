@@ -13,13 +13,14 @@ use domain::template::{MASK, Scrub, Secrets, Tree};
 use event_log::CAUSE_HEADER;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE};
 use reqwest::{Method, Response, StatusCode};
+use schemas::nesting::{self, MAX_LEVELS};
 use schemas::workflow::{Http, Retry};
 use schemas::{OrgId, StepId, Traceparent};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::super::program::HttpTemplates;
-use super::{MAX_RECORDED, Surroundings, encoded_len, within_bounds};
+use super::{MAX_RECORDED, Surroundings, encoded_len, within_levels, within_size};
 use crate::targets::{self, Targets};
 
 /// How much of a response body is kept.
@@ -128,9 +129,10 @@ pub(super) fn prepare(
         "headers": masked.headers,
     });
     if let Some(body) = masked.body {
+        within_levels("body", &body)?;
         input["body"] = body;
     }
-    within_bounds("request", &input)?;
+    within_size("request", &input)?;
     let mut headers = headers(&sent.headers)?;
     let key = format!("{}/{step}", with.run);
     if let (false, Ok(key)) = (
@@ -316,9 +318,12 @@ fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<DateTime<Utc>>
         .map(|date| date.to_utc())
 }
 
-/// What later steps see of a response.
+/// What later steps see of a response. JSON that is nested too deep to be recorded is text, like
+/// JSON that is broken.
 fn output(status: StatusCode, headers: &HeaderMap, body: &targets::Body, scrub: &Scrub) -> Value {
-    let json = headers.get(CONTENT_TYPE).is_some_and(is_json) && !body.truncated;
+    let json = headers.get(CONTENT_TYPE).is_some_and(is_json)
+        && !body.truncated
+        && !nesting::is_deeper(&body.bytes, MAX_LEVELS);
     let parsed = json
         .then(|| serde_json::from_slice(&body.bytes).ok())
         .flatten();

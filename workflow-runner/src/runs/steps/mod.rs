@@ -10,6 +10,7 @@ pub(super) use domain::run::encoded_len;
 use domain::run::{Run, StepState};
 use domain::template::{Meter, Scope};
 use schemas::Event;
+use schemas::nesting::{self, MAX_LEVELS};
 use schemas::run::Way;
 use schemas::workflow::Action;
 use schemas::{RunId, StepId};
@@ -131,11 +132,41 @@ pub(super) fn begin(
     }
 }
 
-/// Refuses what is too large to be recorded.
+/// Refuses what is too large or nested too deep to be recorded.
 fn within_bounds(what: &str, value: &Value) -> Result<(), String> {
+    within_size(what, value)?;
+    within_levels(what, value)
+}
+
+fn within_levels(what: &str, value: &Value) -> Result<(), String> {
+    if nesting::levels(value) > MAX_LEVELS {
+        return Err(format!(
+            "the {what} is nested more than {MAX_LEVELS} levels deep"
+        ));
+    }
+    Ok(())
+}
+
+fn within_size(what: &str, value: &Value) -> Result<(), String> {
     if encoded_len(value) > MAX_RECORDED {
         let kib = MAX_RECORDED / 1024;
         return Err(format!("the {what} is larger than {kib} KiB"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_or_nested_too_deep_is_not_recorded() {
+        let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| json!([inner]));
+        assert_eq!(within_bounds("data", &nested(MAX_LEVELS)), Ok(()));
+        let deep = "the data is nested more than 100 levels deep".to_owned();
+        assert_eq!(within_bounds("data", &nested(MAX_LEVELS + 1)), Err(deep));
+        let large = "the data is larger than 256 KiB".to_owned();
+        let text = Value::from("x".repeat(MAX_RECORDED));
+        assert_eq!(within_bounds("data", &text), Err(large));
+    }
 }

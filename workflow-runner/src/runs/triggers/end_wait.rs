@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use event_log::AppendError;
+use schemas::nesting::{self, MAX_LEVELS};
 use schemas::run::Way;
 use schemas::{AggregateType, OrgId, Recorded, StreamId};
 use serde_json::{Value, json};
@@ -120,7 +121,8 @@ impl Matcher {
     }
 }
 
-/// What later steps see of an event; data beyond the recorded size is left out.
+/// What later steps see of an event; data that is too large or nested too deep to be recorded is
+/// left out.
 pub(super) fn event_output(recorded: &Recorded, data: &Value) -> Value {
     let mut event = json!({
         "id": recorded.id.to_string(),
@@ -128,9 +130,50 @@ pub(super) fn event_output(recorded: &Recorded, data: &Value) -> Value {
         "time": recorded.time,
         "data": data,
     });
-    if encoded_len(data) > MAX_RECORDED {
+    if encoded_len(data) > MAX_RECORDED || nesting::levels(data) > MAX_LEVELS {
         event["data"] = Value::Null;
         event["truncated"] = Value::Bool(true);
     }
     json!({ "event": event })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use schemas::{Context, Event, EventId, run};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn recorded() -> Recorded {
+        Recorded {
+            sequence: 1,
+            stream: StreamId::new(&OrgId::from("o"), AggregateType::Run, "r"),
+            id: EventId(Uuid::from_u128(1)),
+            time: DateTime::UNIX_EPOCH,
+            event: Event::RunStarted(run::Started {
+                run_id: "r".into(),
+                workflow_id: "w".into(),
+            }),
+            context: Context::default(),
+            receipt: None,
+        }
+    }
+
+    #[test]
+    fn data_that_is_too_large_or_nested_too_deep_is_left_out() {
+        let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+        let kept = nested(MAX_LEVELS);
+        let output = event_output(&recorded(), &kept);
+        assert_eq!(output["event"]["data"], kept);
+        assert_eq!(output["event"].get("truncated"), None);
+        for data in [
+            nested(MAX_LEVELS + 1),
+            json!({ "a": "x".repeat(MAX_RECORDED) }),
+        ] {
+            let output = event_output(&recorded(), &data);
+            assert_eq!(output["event"]["data"], Value::Null);
+            assert_eq!(output["event"]["truncated"], true);
+        }
+    }
 }

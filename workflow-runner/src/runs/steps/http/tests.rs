@@ -3,6 +3,7 @@ use domain::template::Scrub;
 use proptest::prelude::*;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use schemas::nesting::{MAX_LEVELS, levels};
 use serde_json::{Value, json};
 
 use super::super::{MAX_RECORDED, encoded_len};
@@ -65,6 +66,16 @@ fn json_is_read_where_the_answer_says_so() {
     );
     assert_eq!(read(&HeaderMap::new(), &body(b"", false)), Value::Null);
     assert_eq!(read(&HeaderMap::new(), &body(&[0xff], false)), "\u{fffd}");
+}
+
+#[test]
+fn json_that_is_nested_too_deep_to_be_recorded_is_text() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let json = kind("application/json");
+    let kept = read(&json, &body(nested(MAX_LEVELS).as_bytes(), false));
+    assert_eq!(levels(&kept), MAX_LEVELS);
+    let deeper = nested(MAX_LEVELS + 1);
+    assert_eq!(read(&json, &body(deeper.as_bytes(), false)), deeper);
 }
 
 #[test]
