@@ -15,9 +15,10 @@ pub const MAX_LEVELS: usize = 100;
 pub const MAX_EVENT_LEVELS: usize = 120;
 /// Levels that `serde_json` reads by itself.
 const PARSER_LEVELS: usize = 127;
-/// Levels that are read from the log: earlier versions stored some events deeper than they could
-/// read. Reading uses stack for each level, so there must be a limit.
-const READ_LEVELS: usize = 140;
+/// Levels that are read from the log, and one that a line puts around an event: earlier versions
+/// stored some events deeper than they could read. Reading uses stack for each level, so there must
+/// be a limit.
+const READ_LEVELS: usize = 141;
 
 /// Whether JSON has more than so many levels of arrays and objects.
 pub fn is_deeper(json: &[u8], most: usize) -> bool {

@@ -28,8 +28,12 @@ impl Request {
             let lat = object.number("lat", LATITUDES);
             let lng = object.number("lng", LONGITUDES);
             match (lat, lng) {
-                (Some(_), None) if errors.count() == 0 => object.error("lng", "is required with lat"),
-                (None, Some(_)) if errors.count() == 0 => object.error("lat", "is required with lng"),
+                (Some(_), None) if errors.count() == 0 => {
+                    object.error("lng", "is required with lat");
+                }
+                (None, Some(_)) if errors.count() == 0 => {
+                    object.error("lat", "is required with lng");
+                }
                 _ => {}
             }
             Self {

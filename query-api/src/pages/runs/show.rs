@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use minijinja::{Value, context};
-use schemas::OrgId;
+use schemas::{OrgId, nesting};
 use serde_json::Value as Json;
 use service::HttpError;
 use sqlx::PgPool;
@@ -29,7 +29,8 @@ pub(in crate::pages) async fn show_run(
     let run = run.ok_or_else(no_run)?;
     let outline = find_outline(visit.org(), &run.workflow_id, run.workflow_version, models).await?;
     // Steps are stored as JSON text, which only a JSON parser understands.
-    let mut run = serde_json::to_value(&run).map_err(HttpError::internal)?;
+    let run = serde_json::to_vec(&run).map_err(HttpError::internal)?;
+    let mut run: Json = nesting::read(&run).map_err(HttpError::internal)?;
     let graph = draw(&graph_of(outline.as_deref(), &run));
     let name = find_name(visit.org(), &run["workflowId"], models).await?;
     let mut left = MOST_OF_ALL;
