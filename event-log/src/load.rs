@@ -40,7 +40,7 @@ impl EventLog {
 
     /// Passes all events of an aggregate to `take`, oldest first and a page at a time. However many
     /// they are, no more than a page is held.
-    pub async fn pages(
+    pub async fn all_pages(
         &self,
         stream: &StreamId,
         take: impl FnMut(Vec<Recorded>),
@@ -51,7 +51,7 @@ impl EventLog {
     }
 
     /// Passes the events of an aggregate that the log stored since a time by its own clock to
-    /// `take`, as [`EventLog::pages`] does.
+    /// `take`, as [`EventLog::all_pages`] does.
     pub async fn pages_since(
         &self,
         stream: &StreamId,

@@ -89,7 +89,7 @@ async fn past(log: &EventLog, id: &SosId) -> Result<(Option<Call>, u64), ReadErr
             last = recorded.sequence;
         }
     };
-    log.pages(&own(id), take).await?;
+    log.all_pages(&own(id), take).await?;
     Ok((call, last))
 }
 

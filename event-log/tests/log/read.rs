@@ -67,7 +67,7 @@ async fn an_aggregate_of_any_length_comes_page_by_page() {
     let read = log.pages_since(&stream, DateTime::UNIX_EPOCH, take);
     read.await.unwrap();
     let take = |page: Vec<Recorded>| all.push(ids_of(&page));
-    log.pages(&stream, take).await.unwrap();
+    log.all_pages(&stream, take).await.unwrap();
     for pages in [since, all] {
         assert_eq!(pages.concat(), expected);
         let longest = pages.iter().map(Vec::len).max();

@@ -193,9 +193,7 @@ async fn two_steps_that_write_one_record_both_do() {
 #[tokio::test]
 async fn steps_that_are_ready_at_the_same_time_begin_once_each_however_many_they_are() {
     let world = World::new().await;
-    let tell = |id: &str, next: &[String]| {
-        json!({ "id": id, "type": "NOTIFY", "event": "told", "next": next })
-    };
+    let tell = |id: &str, next: &[String]| json!({ "id": id, "type": "NOTIFY", "event": "told", "next": next });
     let last: Vec<String> = (0..494).map(|nth| format!("last-{nth}")).collect();
     // A step leads to at most a hundred others.
     let between = last.chunks(100).enumerate();

@@ -126,6 +126,7 @@ fn a_newcomer_is_somebody_who_is_not_known() {
         ],
         through: 7,
         complete: true,
+        bytes: 0,
     };
     assert_eq!(sharing.newcomers(&page), [bob, eve]);
 }
