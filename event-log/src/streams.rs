@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamError, GetStreamErrorKind,
+};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::Log;
+use tokio::time::Instant;
 
 use crate::beginning::{BEGINS, begins};
 use crate::read::ReadTimeout;
@@ -25,6 +28,9 @@ pub(crate) const RESTORED_FROM: &str = "waypost-restored-from";
 const MASTER_KEY: &str = "waypost-master-key";
 /// Marks a stream that a restore has not filled yet.
 pub(crate) const RESTORING: &str = "waypost-restoring";
+
+/// How long a server may take to create what is missing, however slow its disk.
+const CREATE_WITHIN: Duration = Duration::from_secs(30);
 
 /// One stream and the epoch that positions in it name.
 #[derive(Clone)]
@@ -193,19 +199,38 @@ fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, S
 /// The stream as the server stores it: an old server silently drops what it does not know, so only
 /// what it reports afterwards counts.
 pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<Stream, Error> {
-    let created = context.get_or_create_stream(wanted.clone()).await;
-    let mut stream = match created {
-        Ok(stream) => stream,
-        // Another process may have been quicker, with an epoch of its own. If none was, the reason
-        // is why this one could not.
-        Err(error) => {
-            let other = context.get_stream(&wanted.name).await;
-            other.map_err(|_| failed(&wanted.name, &error))?
+    let is_late =
+        |error: &CreateStreamError| matches!(error.kind(), CreateStreamErrorKind::TimedOut);
+    let stream = until_answered(is_late, || async {
+        let created = context.get_or_create_stream(wanted.clone()).await;
+        let mut stream = match created {
+            Ok(stream) => stream,
+            // Another process may have been quicker, with an epoch of its own. If none was, the
+            // reason is why this one could not.
+            Err(error) => {
+                let other = context.get_stream(&wanted.name).await;
+                other.map_err(|_| error)?
+            }
+        };
+        stream.info().await?;
+        Ok(stream)
+    });
+    stream.await.map_err(|error| failed(&wanted.name, &error))
+}
+
+/// Creates something, again while no answer comes in time: a server flushes what it creates to
+/// disk, which can take longer than a request may.
+pub(crate) async fn until_answered<T, E, F: Future<Output = Result<T, E>>>(
+    is_late: impl Fn(&E) -> bool,
+    create: impl Fn() -> F,
+) -> Result<T, E> {
+    let by = Instant::now() + CREATE_WITHIN;
+    loop {
+        match create().await {
+            Err(error) if is_late(&error) && Instant::now() < by => {}
+            answered => return answered,
         }
-    };
-    let info = stream.info().await;
-    info.map_err(|error| failed(&wanted.name, &error))?;
-    Ok(stream)
+    }
 }
 
 fn failed(name: &str, error: &dyn std::error::Error) -> Error {
@@ -278,4 +303,28 @@ pub(crate) fn epoch_text(epoch: u32) -> String {
 pub(crate) fn epoch_of(config: &Config, name: &str) -> Option<u32> {
     let text = config.metadata.get(name)?;
     u32::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::until_answered;
+
+    #[tokio::test]
+    async fn what_a_slow_server_creates_is_waited_for_and_no_other_error_is() {
+        let times = Cell::new(0);
+        let created = async |late: u32, end: Result<&'static str, &'static str>| {
+            times.set(0);
+            let create = || async {
+                times.set(times.get() + 1);
+                if times.get() > late { end } else { Err("late") }
+            };
+            until_answered(|error| *error == "late", create).await
+        };
+        assert_eq!(created(2, Ok("stream")).await, Ok("stream"));
+        assert_eq!(times.get(), 3);
+        assert_eq!(created(0, Err("refused")).await, Err("refused"));
+        assert_eq!(times.get(), 1);
+    }
 }
