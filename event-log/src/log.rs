@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::connection::State;
-use async_nats::jetstream::context::{CreateKeyValueError, CreateKeyValueErrorKind};
 use async_nats::jetstream::{self, kv};
 use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
@@ -357,10 +356,8 @@ pub(crate) async fn bucket(
         num_replicas: settings.log_replicas,
         ..kv::Config::default()
     };
-    let is_late =
-        |error: &CreateKeyValueError| matches!(error.kind(), CreateKeyValueErrorKind::TimedOut);
     let create = || context.create_or_update_key_value(config.clone());
-    let store = streams::until_answered(is_late, create).await;
+    let store = streams::until_answered(create).await;
     let store = store.map_err(|error| Error::Prepare {
         name: bucket,
         reason: error.to_string(),

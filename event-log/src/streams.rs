@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::context::{
-    CreateStreamError, CreateStreamErrorKind, GetStreamError, GetStreamErrorKind,
+    AccountError, AccountErrorKind, CreateStreamError, CreateStreamErrorKind, GetStreamError,
+    GetStreamErrorKind,
 };
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
@@ -139,6 +140,9 @@ async fn prepare_stream(
 ) -> Result<LogStream, Error> {
     let mut wanted = wanted(settings, subjects, log);
     wanted.metadata.insert(EPOCH.to_owned(), new_epoch()?);
+    if log == Log::Events {
+        wanted.metadata.insert(BEGINS.to_owned(), "1".to_owned());
+    }
     let name = wanted.name.clone();
     let stream = get_or_create(context, &wanted).await?;
     let kept = &stream.cached_info().config;
@@ -169,7 +173,7 @@ async fn prepare_stream(
             ..kept.clone()
         };
         config.metadata.extend(missing);
-        let updated = context.update_stream(&config).await;
+        let updated = until_answered(|| context.update_stream(&config)).await;
         updated.map_err(|error| failed(&name, &error))?;
     }
     Ok(LogStream {
@@ -199,9 +203,7 @@ fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, S
 /// The stream as the server stores it: an old server silently drops what it does not know, so only
 /// what it reports afterwards counts.
 pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<Stream, Error> {
-    let is_late =
-        |error: &CreateStreamError| matches!(error.kind(), CreateStreamErrorKind::TimedOut);
-    let stream = until_answered(is_late, || async {
+    let stream = until_answered(|| async {
         let created = context.get_or_create_stream(wanted.clone()).await;
         let mut stream = match created {
             Ok(stream) => stream,
@@ -213,17 +215,18 @@ pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<
             }
         };
         stream.info().await?;
-        Ok(stream)
+        Ok::<_, CreateStreamError>(stream)
     });
     stream.await.map_err(|error| failed(&wanted.name, &error))
 }
 
-/// Creates something, again while no answer comes in time: a server flushes what it creates to
+/// Creates or changes something, again while no answer comes in time: a server flushes that to
 /// disk, which can take longer than a request may.
-pub(crate) async fn until_answered<T, E, F: Future<Output = Result<T, E>>>(
-    is_late: impl Fn(&E) -> bool,
-    create: impl Fn() -> F,
-) -> Result<T, E> {
+pub(crate) async fn until_answered<T, E, F>(create: impl Fn() -> F) -> Result<T, E>
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<T, E>>,
+{
     let by = Instant::now() + CREATE_WITHIN;
     loop {
         match create().await {
@@ -231,6 +234,17 @@ pub(crate) async fn until_answered<T, E, F: Future<Output = Result<T, E>>>(
             answered => return answered,
         }
     }
+}
+
+/// Whether no answer came in time. Of a bucket, the client says so in the error's source only.
+fn is_late(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let stream = cause.downcast_ref::<CreateStreamError>();
+        let account = cause.downcast_ref::<AccountError>();
+        stream.is_some_and(|error| error.kind() == CreateStreamErrorKind::TimedOut)
+            || account.is_some_and(|error| error.kind() == AccountErrorKind::TimedOut)
+    })
 }
 
 fn failed(name: &str, error: &dyn std::error::Error) -> Error {
@@ -309,22 +323,30 @@ pub(crate) fn epoch_of(config: &Config, name: &str) -> Option<u32> {
 mod tests {
     use std::cell::Cell;
 
+    use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
+
     use super::until_answered;
 
     #[tokio::test]
     async fn what_a_slow_server_creates_is_waited_for_and_no_other_error_is() {
         let times = Cell::new(0);
-        let created = async |late: u32, end: Result<&'static str, &'static str>| {
+        let created = async |late: u32, end: Result<(), CreateStreamErrorKind>| {
             times.set(0);
             let create = || async {
                 times.set(times.get() + 1);
-                if times.get() > late { end } else { Err("late") }
+                let answer = if times.get() > late {
+                    end.clone()
+                } else {
+                    Err(CreateStreamErrorKind::TimedOut)
+                };
+                answer.map_err(CreateStreamError::new)
             };
-            until_answered(|error| *error == "late", create).await
+            until_answered(create).await.map_err(|error| error.kind())
         };
-        assert_eq!(created(2, Ok("stream")).await, Ok("stream"));
+        assert_eq!(created(2, Ok(())).await, Ok(()));
         assert_eq!(times.get(), 3);
-        assert_eq!(created(0, Err("refused")).await, Err("refused"));
+        let refusal = Err(CreateStreamErrorKind::InvalidStreamName);
+        assert_eq!(created(0, refusal.clone()).await, refusal);
         assert_eq!(times.get(), 1);
     }
 }

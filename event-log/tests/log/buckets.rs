@@ -1,11 +1,13 @@
 //! Values of buckets, large ones above all.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use event_log::{Bucket, Mark};
 use schemas::EventId;
 use uuid::Uuid;
 
-use crate::support::TestLog;
+use crate::support::{OwnServer, TestLog};
 
 const KIB: usize = 1024;
 
@@ -29,6 +31,19 @@ async fn put(bucket: &Bucket, seed: usize, bytes: usize) -> (Bytes, Mark) {
     let put = bucket.put_marked("k", value.clone(), mark);
     put.await.unwrap();
     (value, mark)
+}
+
+/// A server creates nothing while its disk does not answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_is_waited_for_while_the_server_is_slow() {
+    let own = OwnServer::start().await;
+    own.nats.pause();
+    let resumed = async {
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        own.nats.resume();
+    };
+    let (bucket, ()) = futures::join!(own.log.bucket("values", None), resumed);
+    bucket.unwrap();
 }
 
 #[tokio::test]

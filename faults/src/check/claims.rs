@@ -14,11 +14,10 @@ pub(super) fn check(facts: &Facts, findings: &mut Findings) {
     let mut held: HashMap<&str, &Value> = HashMap::new();
     let mut addresses: HashMap<String, String> = HashMap::new();
     for fact in &facts.all {
-        let holder = &fact.data["holder"];
-        // A note, as of an invite or of a run about a person: any number are beside each other.
-        if holder.as_str().is_some_and(|holder| holder.contains(' ')) {
+        if fact.is_note() {
             continue;
         }
+        let holder = &fact.data["holder"];
         match (fact.aggregate, fact.kind.as_str()) {
             (AggregateType::Claim, "claim.claimed") => {
                 let before = held.insert(&fact.stream, holder);

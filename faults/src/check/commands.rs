@@ -78,9 +78,11 @@ fn came_over_the_api(fact: &Fact) -> bool {
     fact.kind == "workflow.triggered" && fact.data["triggerPayload"]["triggeredBy"] == "api_key"
 }
 
-/// Attempts at deliveries are made by Waypost itself, and so are runs that the clock triggers.
+/// Waypost itself makes attempts at deliveries, begins runs that the clock triggers, and notes the
+/// runs about a person.
 fn is_asked_for(fact: &Fact) -> bool {
-    fact.log != Log::Deliveries && fact.data["triggerPayload"]["triggeredBy"] != "schedule"
+    let is_scheduled = fact.data["triggerPayload"]["triggeredBy"] == "schedule";
+    fact.log != Log::Deliveries && !is_scheduled && !fact.is_note()
 }
 
 /// A claim keeps a command from happening twice, and is not an effect itself.

@@ -44,6 +44,13 @@ impl Fact {
         )
     }
 
+    /// A note among the claims, as of an invite or of a run about a person: any number are beside
+    /// each other.
+    pub(crate) fn is_note(&self) -> bool {
+        let holder = self.data["holder"].as_str();
+        self.aggregate == AggregateType::Claim && holder.is_some_and(|holder| holder.contains(' '))
+    }
+
     /// The person it is about, if any.
     pub(crate) fn person(&self) -> Option<u64> {
         let named = |name: &str| self.data[name].as_u64();
@@ -95,13 +102,13 @@ impl Facts {
 
     /// Reads on to the log's current end; returns whether there was anything new.
     pub(crate) async fn advance(&mut self) -> bool {
-        let before = self.all.len();
+        let before = self.read_to.clone();
         for log in LOGS {
             if let Err(error) = self.read(log).await {
                 self.unreadable.push(format!("{log:?}: {error}"));
             }
         }
-        self.all.len() > before
+        self.read_to != before
     }
 
     /// A log that does not answer now is read the next time.

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Body, Client, Command};
 use crate::nemesis::Done;
-use crate::notes::ExpectedEvent;
+use crate::notes::{ExpectedEvent, Note, Outcome};
 use crate::world::{Org, Person, World};
 use hostile::Dice;
 
@@ -32,6 +32,9 @@ const OF_ORGS: usize = 6;
 const OF_PERSONS: usize = 3;
 /// A worker's longest pause between two commands, in milliseconds.
 const PAUSE: u64 = 60;
+
+/// How long it takes at most until forgetting that was broken off is taken up, and to complete it.
+const UNFINISHED: Duration = Duration::from_secs(30);
 
 /// The workers' shared state.
 pub(crate) struct Load {
@@ -112,6 +115,11 @@ pub(crate) async fn end(load: &Load, mut dice: Dice, done: &Done, workers: Vec<J
     schedules::end(load, &mut dice, done).await;
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
+    }
+    let is_unsure =
+        |note: &Note| note.command == "forget" && matches!(note.outcome, Outcome::Unknown);
+    if load.client.notes.commands().iter().any(is_unsure) {
+        tokio::time::sleep(UNFINISHED).await;
     }
 }
 

@@ -17,7 +17,7 @@ impl Server {
     /// A server that soon disconnects a client of which it hears nothing.
     async fn impatient() -> Self {
         Self::with(SocketSettings {
-            ping_interval: Duration::from_millis(200),
+            ping_interval: A_SECOND,
             ..SocketSettings::default()
         })
         .await
