@@ -6,8 +6,8 @@ use service::settings::defaults;
 /// How places are watched.
 #[derive(Clone, Debug, Args)]
 pub struct GeofenceSettings {
-    /// How far beyond a place's edge, and beyond the fix's own uncertainty, somebody must be to have
-    /// left it, in metres.
+    /// How far beyond a place's edge, and beyond the position's own accuracy, somebody must be to
+    /// have left it, in metres.
     // Fixed, and not a part of the radius: a fix is as inexact at a large place as at a small one.
     #[arg(
         id = "place_margin_metres",

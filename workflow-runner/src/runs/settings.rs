@@ -98,11 +98,12 @@ pub struct RunSettings {
     /// How many runs may be open.
     #[command(flatten)]
     pub open: OpenRunSettings,
-    /// A process without a sign of life for this long loses its runs to others.
+    /// A process without a sign of life for this long loses its work to others: runs, triggers,
+    /// webhooks and geofences.
     #[arg(id = "lease_seconds", long, env = "WAYPOST_LEASE_SECONDS", default_value = "3", value_parser = seconds)]
     pub lease: Duration,
-    /// How often open runs and judged events are recorded, so that a restart does not read the
-    /// whole log.
+    /// How often checkpoints of open runs and matched events are saved, so that a restart does not
+    /// read the whole log.
     #[arg(id = "runs_checkpoint_seconds", long, env = "WAYPOST_RUNS_CHECKPOINT_SECONDS", default_value = "3", value_parser = seconds)]
     pub checkpoint: Duration,
     /// How long steps in progress may take to finish at shutdown.
