@@ -2,8 +2,9 @@
 //!
 //! Five independent parts follow the log: [`runs`] and their [`runs::triggers`], [`webhooks`],
 //! [`geofence`] and [`live`]. They share only the [`leases`] that divide the work between
-//! processes, the `checkpoints` they resume from, the directory of [`people`], and the client for
-//! [`targets`] that users name. Whatever one of them does that others must know, it appends.
+//! processes, the `checkpoints` they resume from, the directory of [`people`], the client for
+//! [`targets`] that users name, the rule for what `erasure` leaves to show, and the helpers `retry`
+//! and `task`. Whatever one of them does that others must know, it appends.
 
 mod checkpoints;
 mod erasure;
