@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use clap::Args;
+use domain::location::FURTHEST_AHEAD;
 use service::settings::{defaults, seconds};
 
 use crate::bounds::BoundSettings;
@@ -27,6 +29,15 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub invite: Duration,
+    /// How far in the future the `recorded_at` of a position may be, 300 at most: senders' clocks
+    /// run ahead.
+    #[arg(
+        long,
+        env = "WAYPOST_FIX_AHEAD_SECONDS",
+        default_value = "300",
+        value_parser = seconds_ahead
+    )]
+    pub fix_ahead: Duration,
     /// Age from which an SOS is marked as late.
     #[arg(
         long,
@@ -83,5 +94,29 @@ impl Default for PeopleSettings {
 impl Default for CommandSettings {
     fn default() -> Self {
         defaults()
+    }
+}
+
+/// Parses how far a fix may be ahead.
+fn seconds_ahead(text: &str) -> Result<Duration, String> {
+    let ahead = seconds(text)?;
+    if TimeDelta::from_std(ahead).is_ok_and(|ahead| ahead <= FURTHEST_AHEAD) {
+        Ok(ahead)
+    } else {
+        Err(format!("must be at most {}", FURTHEST_AHEAD.num_seconds()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fix_may_be_allowed_to_be_less_far_ahead_but_not_further() {
+        assert_eq!(seconds_ahead("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(seconds_ahead("300"), Ok(CommandSettings::default().fix_ahead));
+        for further in ["300.001", "1e18"] {
+            assert_eq!(seconds_ahead(further), Err("must be at most 300".to_owned()));
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Positions: what is accepted, what is counted, what is shown, and to whom.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use harness::{Answer, Person};
+use harness::{Answer, Person, System};
 use serde_json::{Value, json};
 
-use crate::system;
+use crate::{SHAPE, system};
 
 const UPDATE: &str = "/location/update";
 
@@ -135,6 +135,20 @@ async fn what_is_wrong_is_named() {
         ada.client.get("/location/history").await.ok(200)["data"],
         json!([])
     );
+}
+
+#[tokio::test]
+async fn how_far_ahead_a_fix_may_be_is_a_setting() {
+    let less = [("WAYPOST_FIX_AHEAD_SECONDS", "60")];
+    let system = System::start(SHAPE, &less).await;
+    let ada = system.person("Ada").await;
+    let made = |seconds| {
+        let at = Utc::now() + TimeDelta::seconds(seconds);
+        json!({"lat": 1, "lng": 2, "recorded_at": at.to_rfc3339()})
+    };
+    ada.client.post(UPDATE, &made(30)).await.ok(202);
+    let message = ada.client.post(UPDATE, &made(120)).await.error(400);
+    assert!(message.contains("60 seconds"), "{message}");
 }
 
 #[tokio::test]

@@ -53,7 +53,8 @@ pub(super) async fn update_location(
         return Err(refused);
     }
     let (body, value) = (body?, value?);
-    let request = Request::parse(value, app.commands.now()).map_err(Refusal::into_http)?;
+    let request = Request::parse(value, app.commands.now(), app.fix_ahead);
+    let request = request.map_err(Refusal::into_http)?;
     let origin = repeatable?.by_person(&caller, &body);
     let (accepted, position) = take(&app, caller.account_id, &request, &origin).await?;
     let answer = match (&request, accepted.first()) {

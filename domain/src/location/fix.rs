@@ -1,9 +1,11 @@
 //! One position.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{FURTHEST_AHEAD, LATITUDES, LONGITUDES, kept};
+use super::{LATITUDES, LONGITUDES, kept};
 use crate::object::{Errors, Object};
 use crate::text;
 
@@ -29,12 +31,13 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// Reads the fix at `place`. Unknown fields are ignored: the specification's own clients may
-    /// send more.
+    /// Reads the fix at `place`, which must not have been made more than `ahead` after `now`.
+    /// Unknown fields are ignored: the specification's own clients may send more.
     pub(super) fn read(
         place: String,
         value: Value,
         now: DateTime<Utc>,
+        ahead: Duration,
         errors: &Errors,
     ) -> Option<Self> {
         let mut object = Object::open(place, value, errors)?;
@@ -45,7 +48,7 @@ impl Fix {
             speed: object.positive_or_zero("speed"),
             place_name: place_name(&mut object),
             battery: object.number("battery", 0.0..=100.0),
-            recorded_at: recorded_at(&mut object, now),
+            recorded_at: recorded_at(&mut object, now, ahead),
             lat: kept(lat?),
             lng: kept(lng?),
         })
@@ -72,13 +75,16 @@ fn place_name(object: &mut Object<'_>) -> Option<String> {
     Some(name)
 }
 
-fn recorded_at(object: &mut Object<'_>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn recorded_at(
+    object: &mut Object<'_>,
+    now: DateTime<Utc>,
+    ahead: Duration,
+) -> Option<DateTime<Utc>> {
     let at = object.time("recorded_at")?;
-    if at > now + FURTHEST_AHEAD {
-        object.error(
-            "recorded_at",
-            "must not be more than 5 minutes in the future",
-        );
+    if at > now + ahead {
+        let seconds = ahead.as_secs_f64();
+        let reason = format!("must not be more than {seconds} seconds in the future");
+        object.error("recorded_at", reason);
     }
     Some(at)
 }

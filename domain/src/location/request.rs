@@ -1,5 +1,7 @@
 //! An update: one position, or many that are accepted all or none.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
@@ -20,17 +22,18 @@ pub enum Request {
 }
 
 impl Request {
-    /// Reads an update from a JSON body. An error in an array names the index and the field.
-    pub fn parse(body: Value, now: DateTime<Utc>) -> Result<Self, Invalid> {
+    /// Reads an update from a JSON body. None of its fixes may have been made more than `ahead`
+    /// after `now`. An error in an array names the index and the field.
+    pub fn parse(body: Value, now: DateTime<Utc>, ahead: Duration) -> Result<Self, Invalid> {
         let errors = Errors::default();
         let request = match body {
             Value::Array(items) => {
                 Self::check_length(items.len())?;
-                let read = |(nth, item)| Fix::read(format!("[{nth}]"), item, now, &errors);
+                let read = |(nth, item)| Fix::read(format!("[{nth}]"), item, now, ahead, &errors);
                 let fixes: Vec<_> = items.into_iter().enumerate().map(read).collect();
                 fixes.into_iter().collect::<Option<_>>().map(Self::Many)
             }
-            one => Fix::read(String::new(), one, now, &errors).map(Self::One),
+            one => Fix::read(String::new(), one, now, ahead, &errors).map(Self::One),
         };
         errors.settle(request)
     }

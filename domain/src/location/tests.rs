@@ -1,15 +1,19 @@
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
+const AHEAD: Duration = Duration::from_mins(5);
+
 fn now() -> DateTime<Utc> {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
 
 fn wrong_fields(body: Value) -> Vec<String> {
-    let invalid = Request::parse(body, now()).unwrap_err();
+    let invalid = Request::parse(body, now(), AHEAD).unwrap_err();
     let errors = invalid.errors().iter();
     errors.map(|error| error.field.clone()).collect()
 }
@@ -23,7 +27,7 @@ fn fix(extra: &Value) -> Value {
 
 #[test]
 fn a_fix_needs_its_coordinates_and_nothing_else() {
-    let Request::One(read) = Request::parse(fix(&json!({})), now()).unwrap() else {
+    let Request::One(read) = Request::parse(fix(&json!({})), now(), AHEAD).unwrap() else {
         panic!("one object is one fix");
     };
     assert_eq!((read.lat, read.lng, read.recorded_at), (52.5, 13.4, None));
@@ -67,7 +71,19 @@ fn each_field_has_its_range() {
     let edges = json!({"lat": -90, "lng": 180, "accuracy": 0, "speed": 0.0, "battery": 100,
                        "place_name": "ü".repeat(200), "recorded_at": "2026-11-21T13:05:00+01:00",
                        "altitude": 7});
-    assert!(Request::parse(fix(&edges), now()).is_ok());
+    assert!(Request::parse(fix(&edges), now(), AHEAD).is_ok());
+}
+
+#[test]
+fn a_fix_may_be_as_far_ahead_as_is_allowed() {
+    let ahead = Duration::from_millis(1_500);
+    let made = |time: &str| Request::parse(fix(&json!({"recorded_at": time})), now(), ahead);
+    assert!(made("2026-11-21T12:00:01.5Z").is_ok());
+    let refused = made("2026-11-21T12:00:01.500001Z").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "recorded_at: must not be more than 1.5 seconds in the future"
+    );
 }
 
 #[test]
@@ -80,7 +96,7 @@ fn an_error_in_an_array_names_index_and_field() {
         wrong_fields(Value::Array(vec![good.clone(); 101])),
         ["body"]
     );
-    assert!(Request::parse(Value::Array(vec![good; 100]), now()).is_ok());
+    assert!(Request::parse(Value::Array(vec![good; 100]), now(), AHEAD).is_ok());
 }
 
 #[test]
@@ -94,7 +110,7 @@ fn a_body_counts_what_it_has_whether_or_not_it_is_good() {
 #[test]
 fn times_are_cut_to_microseconds() {
     let body = fix(&json!({"recorded_at": "2026-11-21T11:00:00.1234567Z"}));
-    let request = Request::parse(body, now()).unwrap();
+    let request = Request::parse(body, now(), AHEAD).unwrap();
     let expected = "2026-11-21T11:00:00.123456Z".parse().unwrap();
     assert_eq!(request.fixes()[0].recorded_at, Some(expected));
 }

@@ -6,7 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Fix;
 
-/// How far a sender's clock may run ahead.
+/// How far a sender's clock may run ahead at most. A setting may allow less: what looks for a fix
+/// in the log relies on this bound, whatever was allowed when the fix was accepted.
 pub const FURTHEST_AHEAD: TimeDelta = TimeDelta::minutes(5);
 /// How far the clocks of the log and of the process that accepted a fix may be apart.
 pub const CLOCKS_APART: TimeDelta = TimeDelta::minutes(5);
