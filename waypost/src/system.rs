@@ -1,11 +1,17 @@
 //! The running system, as seen by a command.
 
+use std::path::Path;
+use std::{fs, io};
+
 use event_log::{EventLog, Keyring, LogSettings};
 use local_servers::Urls;
 use schemas::{AggregateType, OrgId, StreamId};
 use service::settings::{CommonSettings, DatabaseSettings, Secret};
 
 use crate::Failure;
+
+/// The file of a home with the address at which `waypost up` was last started there.
+const ADDRESS: &str = "address";
 
 /// How a command reaches the log.
 #[derive(Debug, clap::Args)]
@@ -48,6 +54,22 @@ pub(crate) async fn organization(log: &EventLog, id: String) -> Result<OrgId, Fa
         Some(_) => Ok(org),
         None => Err(format!("organization {org} not found").into()),
     }
+}
+
+/// Stores the address of a system that starts in this home, for commands that print links to it.
+pub(crate) fn store_address(home: &Path, url: &str) -> io::Result<()> {
+    fs::create_dir_all(home)?;
+    let path = home.join(ADDRESS);
+    let draft = path.with_extension("draft");
+    fs::write(&draft, url)?;
+    fs::rename(draft, path)
+}
+
+/// Reads the address of the system that was last started in this home, whether or not it runs.
+pub(crate) fn address(home: &Path) -> Option<String> {
+    let url = fs::read_to_string(home.join(ADDRESS)).ok();
+    // A file that was not yet on disk when the machine failed may be empty.
+    url.filter(|url| !url.is_empty())
 }
 
 /// The settings of the running system's Postgres.

@@ -1,6 +1,6 @@
 //! Joining: by a link that works once, for the holder of the address.
 
-use harness::{PASSWORD, Person, System, eventually};
+use harness::{PASSWORD, Person, Shape, System, eventually};
 use serde_json::json;
 
 use super::{
@@ -79,6 +79,26 @@ async fn an_owner_with_an_account_comes_in_by_link_and_password() {
     // Once.
     browser.post(LOOK, &json!({"code": code})).await.error(404);
     browser.post(ACCEPT, &right).await.error(404);
+}
+
+#[tokio::test]
+async fn an_operators_link_leads_to_the_running_system() {
+    let system = system().await;
+    let (org, email) = (system.organization().await, new_email());
+    let begins = async |given: &[&str], address: &str| {
+        let invite = ["org", "invite", "--org", &org.id, &email];
+        let made = system.waypost(&[&invite[..], given].concat()).await;
+        let link = made["link"].as_str().unwrap();
+        let start = format!("http://{address}/dashboard/invite#");
+        assert!(link.starts_with(&start), "{link}");
+    };
+    let running = match SHAPE {
+        Shape::One => system.addr().to_string(),
+        // None of these processes knows the address of the proxy before them.
+        Shape::Four => "127.0.0.1:8080".to_owned(),
+    };
+    begins(&[], &running).await;
+    begins(&["--addr", "127.0.0.1:9191"], "127.0.0.1:9191").await;
 }
 
 #[tokio::test]

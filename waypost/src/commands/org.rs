@@ -1,16 +1,17 @@
 //! `waypost org`: organizations and their people.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use command_api::organizations::{self, NewInvite, NewOwner};
 use command_api::{Commands, Origin, PeopleSettings};
 use domain::account::Email;
 use serde_json::json;
-use service::settings::CommonSettings;
+use service::settings::{CommonSettings, HttpSettings, defaults};
 
 use super::print;
 use crate::Failure;
-use crate::system::{LogAccess, organization};
+use crate::system::{self, LogAccess, organization};
 
 /// Organizations.
 #[derive(Debug, clap::Subcommand)]
@@ -88,24 +89,23 @@ pub(crate) struct Remove {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Links {
     /// Address under which browsers reach Waypost, such as `https://waypost.example`. Links printed
-    /// by `waypost org` begin with it. Default: `http://` and `WAYPOST_ADDR`.
+    /// by `waypost org` begin with it. Default: `http://` and `WAYPOST_ADDR` if that is given, else
+    /// the address at which `waypost up` was last started in `WAYPOST_HOME`.
     #[arg(long, env = "WAYPOST_PUBLIC_URL")]
     public_url: Option<String>,
-    #[arg(
-        long,
-        env = "WAYPOST_ADDR",
-        default_value = "127.0.0.1:8080",
-        hide = true
-    )]
-    addr: SocketAddr,
+    #[arg(long, env = "WAYPOST_ADDR", hide = true)]
+    addr: Option<SocketAddr>,
     #[command(flatten)]
     people: PeopleSettings,
 }
 
 impl Links {
-    fn to(&self, invite: &NewInvite) -> String {
-        let local = || format!("http://{}", self.addr);
-        let base = self.public_url.clone().unwrap_or_else(local);
+    fn to(&self, invite: &NewInvite, home: &Path) -> String {
+        let at = |addr: SocketAddr| format!("http://{addr}");
+        let given = self.public_url.clone().or(self.addr.map(at));
+        let base = given
+            .or_else(|| system::address(home))
+            .unwrap_or_else(|| at(defaults::<HttpSettings>().addr));
         organizations::link(&base, &invite.code)
     }
 }
@@ -134,7 +134,7 @@ impl Create {
             None => {}
             Some(NewOwner::Password(password)) => printed["ownerPassword"] = password.into(),
             Some(NewOwner::Invite(invite)) => {
-                printed["ownerInvite"] = self.links.to(&invite).into();
+                printed["ownerInvite"] = self.links.to(&invite, &common.home).into();
                 printed["ownerInviteExpiresAt"] = json!(invite.expires_at);
                 eprintln!(
                     "The address already has an account, whose owner must agree: give this link \
@@ -162,7 +162,8 @@ impl Invite {
         let (origin, people) = (Origin::default(), &self.links.people);
         let inviting = organizations::invite(&commands, &origin, &org, &email, None, people);
         let invite = inviting.await?.answer;
-        print(&json!({ "link": self.links.to(&invite), "expiresAt": invite.expires_at }))
+        let link = self.links.to(&invite, &common.home);
+        print(&json!({ "link": link, "expiresAt": invite.expires_at }))
     }
 }
 

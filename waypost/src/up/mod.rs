@@ -98,6 +98,9 @@ impl Up {
             return Ok(());
         };
         let url = format!("http://{}", listener.local_addr()?);
+        if let Err(error) = system::store_address(&common.home, &url) {
+            tracing::warn!(%error, "Links that commands print will not begin with this address.");
+        }
         let router = std::mem::take(&mut services.router);
         let router = router.merge(health::router(services.readiness.clone()));
         let serving = service::serve(
