@@ -11,11 +11,17 @@ use super::codes::{code, holder, wrong};
 use crate::{SHAPE, system};
 
 const REGISTER: &str = "/auth/register";
+const LOGIN: &str = "/auth/login";
 const VERIFY: &str = "/auth/otp/verify";
 const CHANGE: &str = "/auth/password";
 
 fn key() -> String {
     uuid::Uuid::new_v4().to_string()
+}
+
+/// What signs in to an account that was registered like this.
+fn credentials(registration: &Value) -> Value {
+    json!({"email": registration["email"], "password": registration["password"]})
 }
 
 /// A request that was answered with a token once, and its response.
@@ -45,6 +51,12 @@ impl First {
         Self::of(client.clone(), REGISTER, registration(&email())).await
     }
 
+    async fn sign_in(client: &Client) -> Self {
+        let body = registration(&email());
+        client.post(REGISTER, &body).await.ok(201);
+        Self::of(client.clone(), LOGIN, credentials(&body)).await
+    }
+
     async fn verification(system: &System) -> Self {
         let phone = phone();
         holder(system, &phone).await;
@@ -60,10 +72,11 @@ impl First {
     }
 
     /// One of each kind.
-    async fn all(system: &System) -> [Self; 3] {
+    async fn all(system: &System) -> [Self; 4] {
         let client = system.client();
         [
             Self::registration(&client).await,
+            Self::sign_in(&client).await,
             Self::verification(system).await,
             Self::change(&client).await,
         ]
@@ -141,6 +154,7 @@ async fn a_repeat_is_over_once_the_person_was_forgotten() {
     let system = system().await;
     for first in [
         First::registration(&system.client()).await,
+        First::sign_in(&system.client()).await,
         First::verification(system).await,
     ] {
         system.waypost(&["forget", first.email()]).await;
@@ -167,6 +181,7 @@ async fn a_repeat_counts_as_the_try_that_it_is() {
     let client = system.client();
     for (first, field) in [
         (First::registration(&client).await, "password"),
+        (First::sign_in(&client).await, "password"),
         (First::change(&client).await, "new"),
     ] {
         for _ in 0..6 {
@@ -242,9 +257,12 @@ async fn the_same_at_once_is_answered_as_once() {
     let system = system().await;
     let (client, phone, key) = (system.client(), phone(), key());
     let held = holder(system, &phone).await;
+    let registered = registration(&email());
+    client.post(REGISTER, &registered).await.ok(201);
     let verification = json!({"phone": phone, "code": code(system, &phone).await});
     for (path, status, body) in [
         (REGISTER, 201, registration(&email())),
+        (LOGIN, 200, credentials(&registered)),
         (VERIFY, 200, verification),
     ] {
         let key = format!("{key}{path}");
@@ -257,4 +275,40 @@ async fn the_same_at_once_is_answered_as_once() {
             assert_eq!(answers[0].json()["user"], held["user"]);
         }
     }
+}
+
+#[tokio::test]
+async fn another_sign_in_under_a_used_key_is_refused() {
+    let client = system().await.client();
+    let first = First::sign_in(&client).await;
+    let other = registration(&email());
+    client.post(REGISTER, &other).await.ok(201);
+    let message = first.with(&credentials(&other)).await.error(409);
+    assert!(message.contains("Idempotency-Key"), "{message}");
+    first.still_good().await;
+}
+
+#[tokio::test]
+async fn a_failed_sign_in_leaves_its_key_unused() {
+    let client = system().await.client();
+    let (registered, key) = (registration(&email()), key());
+    client.post(REGISTER, &registered).await.ok(201);
+    let right = credentials(&registered);
+    let mut wrong = right.clone();
+    wrong["password"] = json!("a wrong password");
+    client.post_once(LOGIN, &key, &wrong).await.error(401);
+    client.post_once(LOGIN, &key, &right).await.ok(200);
+    // Now it is used.
+    client.post_once(LOGIN, &key, &wrong).await.error(409);
+}
+
+#[tokio::test]
+async fn a_sign_in_under_an_impossible_key_is_refused() {
+    let client = system().await.client();
+    let registered = registration(&email());
+    client.post(REGISTER, &registered).await.ok(201);
+    let too_long = "k".repeat(256);
+    let sent = client.post_once(LOGIN, &too_long, &credentials(&registered));
+    let message = sent.await.error(400);
+    assert!(message.contains("Idempotency-Key"), "{message}");
 }

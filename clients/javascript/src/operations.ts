@@ -82,7 +82,7 @@ export const operations = {
   createCircleOfOrganization: post(ORGANIZATION_CIRCLES),
   inviteToCircleOfOrganization: post(`${ORGANIZATION_CIRCLES}/{id}/invites`),
   registerAccount: post("/auth/register", { open: true }),
-  signIn: { method: "POST", path: "/auth/login", open: true },
+  signIn: post("/auth/login", { open: true }),
   sendCode: post("/auth/otp/send", { open: true }),
   verifyCode: post("/auth/otp/verify"),
   signOut: post("/auth/logout"),

@@ -4,7 +4,7 @@ use access::{EndingToken, Person};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use domain::account::{Account, PasswordChange, may_be_password};
+use domain::account::{Account, PasswordChange};
 use event_log::{Binding, Position};
 use schemas::account::PasswordChanged;
 use schemas::{Event, StreamId};
@@ -13,15 +13,15 @@ use service::HttpError;
 use super::address::ClientAddress;
 use super::password_queue::Visitor;
 use super::session::{NOT_KEPT, Session};
-use super::stored::{load, unseal};
+use super::stored::{is_password, load};
 use super::throttle::{Name, Try};
-use super::token_replay::{self, still_good};
+use super::token_replay::by_password;
 use super::until_ended;
 use crate::answer::position_header;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Earlier, Outcome, Past, Repeated};
 use crate::repeatable::Repeatable;
-use crate::{App, CommandError, LogError, Origin};
+use crate::{App, LogError, Origin};
 
 /// Why the password was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,13 +82,7 @@ async fn again(
     repeated: &Repeated,
     new: String,
 ) -> Result<Response, HttpError> {
-    let account = still_good(app, repeated).await;
-    let (entered, account) = entered.unless_failed(account).await?;
-    let account = account.ok_or_else(token_replay::lapsed)?;
-    let right = is_password(app, entered.visitor(), &account, new).await;
-    let right = right.map(|right| right.then_some(account));
-    entered.settle(&right).await;
-    let account = right?.ok_or(CommandError::<Refusal>::OtherRequest)?;
+    let account = by_password(app, entered, repeated, new).await?;
     signed_in(app, &account, repeated.position).await
 }
 
@@ -119,27 +113,6 @@ pub(super) async fn check(
     let account = checking.await;
     entered.settle(&account).await;
     account
-}
-
-async fn is_password(
-    app: &App,
-    visitor: Visitor,
-    account: &Account,
-    password: String,
-) -> Result<bool, LogError> {
-    let hash = unseal(
-        &app.commands,
-        &Binding::Password(account.id),
-        &account.password_hash,
-    )
-    .await?;
-    let password = if may_be_password(&password) {
-        password
-    } else {
-        String::new()
-    };
-    let passwords = app.accounts.passwords();
-    Ok(passwords.verify_for(visitor, password, hash).await?)
 }
 
 /// Sets the password of an account whose current one was just presented.

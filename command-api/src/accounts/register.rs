@@ -15,7 +15,7 @@ use super::password_queue::Visitor;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
 use super::throttle::Name;
-use super::token_replay::{self, account_of, still_good};
+use super::token_replay::{account_of, by_password};
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{Earlier, Outcome, Plan, Repeated};
@@ -151,38 +151,14 @@ pub(super) async fn register_account(
             signed_in(&app, account.as_ref(), done.position).await
         }
         Outcome::Repeat(repeated) => {
-            let answer = repeat(&app, address, &registration, &repeated).await?;
+            // A repeat is a sign-in, and counts as one.
+            let name = Name::Email(&registration.email);
+            let again = throttles.sign_in(address.0, name).await?;
+            let account = by_password(&app, again, &repeated, registration.password).await?;
             entered.succeeded().await;
-            Ok(answer)
+            signed_in(&app, Some(&account), repeated.position).await
         }
     }
-}
-
-/// A receipt contains nothing of passwords, so that none can be guessed from it. A repeat is a
-/// sign-in: it has to present the password, and counts as an attempt.
-async fn repeat(
-    app: &App,
-    address: ClientAddress,
-    registration: &Registration,
-    repeated: &Repeated,
-) -> Result<Response, HttpError> {
-    let name = Name::Email(&registration.email);
-    let entered = app.accounts.throttles().sign_in(address.0, name).await?;
-    let account = still_good(app, repeated).await;
-    let (entered, account) = entered.unless_failed(account).await?;
-    let account = account.ok_or_else(token_replay::lapsed)?;
-    let binding = Binding::Password(account.id);
-    let hash = unseal(&app.commands, &binding, &account.password_hash).await;
-    let (entered, hash) = entered.unless_failed(hash).await?;
-    let password = registration.password.clone();
-    let passwords = app.accounts.passwords();
-    let right = passwords.verify_for(entered.visitor(), password, hash);
-    let right = right.await.map(|right| right.then_some(()));
-    entered.settle(&right).await;
-    if right.map_err(LogError::from)?.is_none() {
-        return Err(CommandError::<OpenError>::OtherRequest.into());
-    }
-    signed_in(app, Some(&account), repeated.position).await
 }
 
 async fn signed_in(

@@ -1,13 +1,14 @@
 //! Accounts as stored in the log.
 
-use domain::account::{Account, Email, Phone};
+use domain::account::{Account, Email, Phone, may_be_password};
 use event_log::{Binding, Expected, VaultError, Write};
 use schemas::account::{PhoneNamed, Registered};
 use schemas::claim::{Claimed, Released};
 use schemas::{AccountId, Event, Recorded, Sealed, StreamId};
 
+use super::password_queue::Visitor;
 use crate::commands::behind;
-use crate::{Commands, LogError, Origin};
+use crate::{App, Commands, LogError, Origin};
 
 /// The kind of claim by which an e-mail address belongs to one account.
 const EMAIL: &str = "email";
@@ -99,6 +100,24 @@ pub(crate) async fn unseal(
         Err(VaultError::Forgotten) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether this is the password of an account.
+pub(super) async fn is_password(
+    app: &App,
+    visitor: Visitor,
+    account: &Account,
+    password: String,
+) -> Result<bool, LogError> {
+    let binding = Binding::Password(account.id);
+    let hash = unseal(&app.commands, &binding, &account.password_hash).await?;
+    let password = if may_be_password(&password) {
+        password
+    } else {
+        String::new()
+    };
+    let passwords = app.accounts.passwords();
+    Ok(passwords.verify_for(visitor, password, hash).await?)
 }
 
 /// Returns the write that releases the number that an account holds, if it holds one.

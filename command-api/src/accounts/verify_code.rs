@@ -17,7 +17,7 @@ use super::login::NOBODY;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{self, Claim, load};
 use super::throttle::{Name, Try};
-use super::token_replay::{self, still_good};
+use super::token_replay::{Lapsed, still_good};
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{Earlier, Repeated, until_written};
@@ -121,7 +121,7 @@ async fn again(
             return Err(error.into());
         }
     };
-    let account = account.ok_or_else(token_replay::lapsed)?;
+    let account = account.ok_or_else(|| Lapsed.into_http())?;
     if let Some(compared) = compared {
         compared.succeeded().await;
     }

@@ -80,7 +80,7 @@ abstract final class Operations {
   static const createCircleOfOrganization = Operation.post('/api/v1/circles');
   static const inviteToCircleOfOrganization = Operation.post('/api/v1/circles/{id}/invites');
   static const registerAccount = Operation.post('/auth/register', open: true);
-  static const signIn = Operation('POST', '/auth/login', open: true);
+  static const signIn = Operation.post('/auth/login', open: true);
   static const sendCode = Operation.post('/auth/otp/send', open: true);
   static const verifyCode = Operation.post('/auth/otp/verify');
   static const signOut = Operation.post('/auth/logout');

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use super::network::Network;
 use super::password_queue::{Lane, Visitor};
 use super::settings::AccountSettings;
+use crate::CommandError;
 
 use counter::{Admission, CountedBy, Counter, Full, Rule};
 use local::Local;
@@ -318,6 +319,23 @@ impl Try<'_> {
             Ok(value) => Ok((self, value)),
             Err(error) => {
                 self.forgive().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on with a command that the attempt needs. A refusal counts; an error of ours is not a
+    /// guess.
+    pub(crate) async fn unless_log_failed<T, R>(
+        self,
+        result: Result<T, CommandError<R>>,
+    ) -> Result<(Self, T), CommandError<R>> {
+        match result {
+            Ok(value) => Ok((self, value)),
+            Err(error) => {
+                if matches!(error, CommandError::Log(_)) {
+                    self.forgive().await;
+                }
                 Err(error)
             }
         }

@@ -39,6 +39,7 @@ fn operations() -> Vec<Operation> {
             post("/auth/login", "signIn", "Sign in by password")
                 .says("An unknown address and a wrong password are answered alike.")
                 .takes("SignIn")
+                .idempotent()
                 .refuses(&[401, 429, 500, 503]),
             200,
         ),

@@ -59,11 +59,12 @@ class AsyncAuth(_AsyncResource):
             body["phone"] = phone
         return cast("Session", await self._anonymous("/auth/register", body, idempotency_key))
 
-    async def login(self, email: str, password: str) -> Session:
+    async def login(
+        self, email: str, password: str, *, idempotency_key: str | None = None
+    ) -> Session:
         """Sign in with e-mail address and password."""
         body = {"email": email, "password": password}
-        call = Call("POST", "/auth/login", body=body, anonymous=True)
-        return cast("Session", await self._transport.request(call))
+        return cast("Session", await self._anonymous("/auth/login", body, idempotency_key))
 
     async def send_code(self, phone: str, *, idempotency_key: str | None = None) -> SentCode:
         """Send a one-time code to a phone; the response is the same whether it is known or not."""

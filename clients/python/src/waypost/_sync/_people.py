@@ -62,11 +62,10 @@ class Auth(_AsyncResource):
             body["phone"] = phone
         return cast("Session", self._anonymous("/auth/register", body, idempotency_key))
 
-    def login(self, email: str, password: str) -> Session:
+    def login(self, email: str, password: str, *, idempotency_key: str | None = None) -> Session:
         """Sign in with e-mail address and password."""
         body = {"email": email, "password": password}
-        call = Call("POST", "/auth/login", body=body, anonymous=True)
-        return cast("Session", self._transport.request(call))
+        return cast("Session", self._anonymous("/auth/login", body, idempotency_key))
 
     def send_code(self, phone: str, *, idempotency_key: str | None = None) -> SentCode:
         """Send a one-time code to a phone; the response is the same whether it is known or not."""
