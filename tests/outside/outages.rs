@@ -307,3 +307,29 @@ async fn passwords_that_cannot_be_checked_without_the_log_are_no_wrong_guesses()
     });
     changed.await.ok(200);
 }
+
+#[tokio::test]
+async fn registrations_that_fail_without_the_log_are_no_tries() {
+    let most = 3;
+    let tries = [("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most.to_string())];
+    let mut system = System::start_alone(SHAPE, &[DEFAULTS, &tries].concat()).await;
+    let mut nats = system.nats.take().unwrap();
+    let client = system.client();
+    let registration = json!({"name": "Ada", "email": "ada@persons.example", "password": PASSWORD});
+    let register = async || {
+        // With a key, so that one that was stored without an answer is answered again.
+        let sent = client.post_once("/auth/register", "the same", &registration);
+        sent.await
+    };
+
+    nats.kill();
+    for _ in 0..=most {
+        register().await.error(503);
+    }
+    nats.restart().await.expect("NATS again");
+    let registered = eventually("the log to answer", async || {
+        let answer = register().await;
+        (answer.status != 503).then_some(answer)
+    });
+    registered.await.ok(201);
+}

@@ -144,7 +144,9 @@ pub(super) async fn register_account(
     let origin = repeatable.by_client(address.0, repeated_fields(&registration).as_bytes());
     let visitor = entered.visitor();
     let (commands, passwords) = (&app.commands, app.accounts.passwords());
-    match open_for(commands, passwords, &origin, &registration, visitor).await? {
+    let opened = open_for(commands, passwords, &origin, &registration, visitor).await;
+    let (entered, opened) = entered.unless_log_failed(opened).await?;
+    match opened {
         Outcome::First(done) => {
             entered.succeeded().await;
             let account = load(commands, done.answer).await?;
@@ -154,7 +156,8 @@ pub(super) async fn register_account(
             // A repeat is a sign-in, and counts as one.
             let name = Name::Email(&registration.email);
             let again = throttles.sign_in(address.0, name).await?;
-            let account = by_password(&app, again, &repeated, registration.password).await?;
+            let account = by_password(&app, again, &repeated, registration.password).await;
+            let (entered, account) = entered.unless_log_failed(account).await?;
             entered.succeeded().await;
             signed_in(&app, Some(&account), repeated.position).await
         }

@@ -331,13 +331,11 @@ impl Try<'_> {
         result: Result<T, CommandError<R>>,
     ) -> Result<(Self, T), CommandError<R>> {
         match result {
-            Ok(value) => Ok((self, value)),
-            Err(error) => {
-                if matches!(error, CommandError::Log(_)) {
-                    self.forgive().await;
-                }
+            Err(error @ CommandError::Log(_)) => {
+                self.forgive().await;
                 Err(error)
             }
+            result => result.map(|value| (self, value)),
         }
     }
 
