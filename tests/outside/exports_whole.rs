@@ -91,8 +91,12 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Texts that spreadsheets take for formulas are changed on purpose; others are tested for that.
-    let text = || "[A-Za-zéß漢ש🚲][A-Za-z0-9é漢ש🚲 ,\"\n]{0,20}[a-z]";
+    let text = || {
+        prop_oneof![
+            4 => "(\r\n|[=+@\t\n;,'\" A-Za-z0-9éß漢ש🚲＝＋－＠-]){0,20}[a-z0-9]",
+            1 => "[+-]?[0-9]{1,18}([.][0-9]{1,3})?",
+        ]
+    };
     let texts = [text(), text(), text(), text()];
     let write = (any::<u8>(), texts, any::<u16>());
     let write = write.prop_map(|(id, texts, number)| Step::Write(id % 150, texts, number));
@@ -213,6 +217,29 @@ fn told(kind: &Kind, mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows
 }
 
+/// A text as a cell of a CSV: guarded if a spreadsheet would run it, else as it was written.
+fn in_csv(text: &str) -> String {
+    let is_number = serde_json::from_str::<serde_json::Number>(text).is_ok()
+        && !text.starts_with(char::is_whitespace);
+    let is_phone = text.strip_prefix('+').is_some_and(|digits| {
+        (2..=15).contains(&digits.len())
+            && !digits.starts_with('0')
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let is_sign = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let guard = if is_sign && !is_number && !is_phone {
+        "'"
+    } else {
+        ""
+    };
+    format!("{guard}{text}")
+}
+
+/// A text without its white space: an office keeps line ends in its own way.
+fn unspaced(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
 async fn packed(org: &Organization<'_>, path: &str, coding: &str) -> Answer {
     let request = org.admin.request(Method::GET, path);
     Answer::to(request.header("accept-encoding", coding)).await
@@ -233,7 +260,8 @@ fn in_words(cell: &Data) -> String {
             let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
             format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
         }
-        other => other.to_string(),
+        // The reader leaves Excel's form of a carriage return as it is.
+        other => other.to_string().replace("_x000D_", "\r"),
     }
 }
 
@@ -265,9 +293,12 @@ async fn every_file_holds_what_was_written(kind: Kind) {
     let path = format!("/api/export/{}", kind.name);
     let position = position_of(kind.name, &org).await;
     let csv = org.admin.get_at(&path, &position).await.body;
-    assert_eq!(told(&kind, rows_of(&csv)), wanted);
+    let cells = |row: &Vec<String>| row.iter().map(|text| in_csv(text)).collect();
+    let guarded: Vec<Vec<String>> = wanted.iter().map(cells).collect();
+    assert_eq!(told(&kind, rows_of(&csv)), guarded);
     if let Some(read) = read_by("python3", &["-c", PYTHON], &csv) {
-        assert_eq!(told(&kind, serde_json::from_slice(&read).unwrap()), wanted);
+        let read = serde_json::from_slice(&read).unwrap();
+        assert_eq!(told(&kind, read), guarded);
     }
     for coding in ["gzip", "zstd"] {
         let answer = packed(&org, &path, coding).await;
@@ -305,7 +336,8 @@ fn a_workbook_holds(kind: &Kind, excel: Vec<u8>, mut wanted: Vec<Vec<String>>) {
             for (field, place, content) in kind.fields {
                 // Dates are formatted in the office's language.
                 assert!(
-                    read[*place] == row[*place] || *content == Content::Day,
+                    unspaced(&read[*place]) == unspaced(&row[*place])
+                        || *content == Content::Day,
                     "{field}: {read:?}"
                 );
             }

@@ -1,6 +1,5 @@
 //! CSV according to RFC 4180, safe to open in a spreadsheet.
 
-use std::borrow::Cow;
 use std::io::Write as _;
 
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, Timelike, Utc};
@@ -14,7 +13,7 @@ const LINE_END: &[u8] = b"\r\n";
 pub fn write_header(columns: &[Column], out: &mut Vec<u8>) {
     for (index, column) in columns.iter().enumerate() {
         separate(index, out);
-        write_quoted(column.name, out);
+        write_after(b"", column.name, out);
     }
     out.extend_from_slice(LINE_END);
 }
@@ -42,49 +41,32 @@ fn separate(index: usize, out: &mut Vec<u8>) {
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
-    let marks = marks(text);
-    let guarded = if marks & SPLITS == 0 {
-        Cow::Borrowed(text)
-    } else {
-        guard_within(text)
-    };
     let guard: &[u8] = if is_run_by_spreadsheets(text) {
         b"'"
     } else {
         b""
     };
-    if marks & QUOTED == 0 {
-        out.extend_from_slice(guard);
-        out.extend_from_slice(guarded.as_bytes());
-    } else {
-        out.push(b'"');
-        out.extend_from_slice(guard);
-        write_doubled(&guarded, out);
-        out.push(b'"');
-    }
+    write_after(guard, text, out);
 }
 
-fn write_quoted(text: &str, out: &mut Vec<u8>) {
-    if marks(text) & QUOTED == 0 {
-        out.extend_from_slice(text.as_bytes());
-    } else {
+/// Writes a cell of the guard and the text.
+fn write_after(guard: &[u8], text: &str, out: &mut Vec<u8>) {
+    if needs_quotes(text) {
         out.push(b'"');
+        out.extend_from_slice(guard);
         write_doubled(text, out);
         out.push(b'"');
+    } else {
+        out.extend_from_slice(guard);
+        out.extend_from_slice(text.as_bytes());
     }
 }
 
-/// The text contains characters that require quotation marks.
-const QUOTED: u8 = 1;
-/// The text contains characters that some spreadsheets split at.
-const SPLITS: u8 = 2;
-
-/// Returns the marks of a text, found in one pass without a branch.
-fn marks(text: &str) -> u8 {
-    text.bytes().fold(0, |marks, byte| {
-        let quoted = matches!(byte, b'"' | b',' | b'\r' | b'\n');
-        let splits = matches!(byte, b';' | b'\t' | b'\r' | b'\n');
-        marks | (u8::from(quoted) * QUOTED) | (u8::from(splits) * SPLITS)
+/// Whether the text contains characters that require quotation marks, found in one pass without a
+/// branch.
+fn needs_quotes(text: &str) -> bool {
+    text.bytes().fold(false, |found, byte| {
+        found | matches!(byte, b'"' | b',' | b'\r' | b'\n')
     })
 }
 
@@ -98,42 +80,15 @@ fn write_doubled(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Guards text that would begin like a formula when the file is split at semicolons or tabs, as
-/// spreadsheets of many countries do. They only recognize quotation marks at a cell's beginning, so
-/// a line end splits as well. Numbers are guarded here too, since a comma and the next column could
-/// continue them. See `docs/decisions/0108-formulas-inside-cells.md`.
-fn guard_within(text: &str) -> Cow<'_, str> {
-    let mut guarded = String::new();
-    let mut copied = 0;
-    for (at, _) in text.match_indices([';', '\t', '\r', '\n']) {
-        let rest = &text[at + 1..];
-        if begins_like_a_formula(rest.trim_start_matches('"')) {
-            guarded.push_str(&text[copied..=at]);
-            guarded.push('\'');
-            copied = at + 1;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    guarded.push_str(&text[copied..]);
-    Cow::Owned(guarded)
-}
-
 /// Whether a spreadsheet could interpret the text as a formula. Numbers and international phone
-/// numbers begin like formulas but are not.
+/// numbers begin like formulas but are not. Only the beginning counts: see
+/// `docs/decisions/0108-cells-guarded-at-their-start.md`.
 pub fn is_run_by_spreadsheets(text: &str) -> bool {
-    let first = matches!(text.as_bytes().first(), Some(b'\t' | b'\r' | b'\n'));
-    (first || begins_like_a_formula(text)) && !is_number(text) && !is_e164(text)
-}
-
-/// Some spreadsheets read full-width characters as the plain ones.
-fn begins_like_a_formula(text: &str) -> bool {
-    match text.as_bytes().first() {
-        Some(b'=' | b'+' | b'-' | b'@') => true,
-        Some(0xef) => text.starts_with(['＝', '＋', '－', '＠']),
-        _ => false,
-    }
+    matches!(
+        text.as_bytes().first(),
+        Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r' | b'\n')
+    ) && !is_number(text)
+        && !is_e164(text)
 }
 
 /// Whether the text is a number as written in JSON.

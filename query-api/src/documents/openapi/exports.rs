@@ -54,8 +54,9 @@ fn export(
              without a proper end, so that an incomplete file cannot be mistaken for a complete \
              one. The same happens if the client reads nothing for a minute, reads less than 8 \
              KiB/s in the long run, or the key is revoked or expires. In CSV, a cell that a \
-             spreadsheet would evaluate begins with an apostrophe. CSV is compressed for clients \
-             that send `Accept-Encoding: gzip` or `zstd`. Ask again with the `ETag` in \
+             spreadsheet would evaluate begins with an apostrophe; inside, it is as it was \
+             written. `excel` is the format for spreadsheets. CSV is compressed for clients that \
+             send `Accept-Encoding: gzip` or `zstd`. Ask again with the `ETag` in \
              `If-None-Match`, and the answer is 304 while nothing has changed. 400 means a \
              malformed position or `updatedSince`.",
         )

@@ -99,8 +99,10 @@ async function* linesOf(file) {
   }
 }
 
-/** Formats a cell for a CSV. One that a spreadsheet would run gets a leading quote. */
+/** Formats a cell for a CSV. One that a spreadsheet would run gets an apostrophe, as in exports. */
 function csvCell(text) {
-  const safe = /^[=+\-@\t\r]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text) ? `'${text}` : text;
+  const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text);
+  const isPhone = /^\+[1-9]\d{1,14}$/.test(text);
+  const safe = /^[=+\-@\t\r\n]/.test(text) && !isNumber && !isPhone ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
