@@ -12,7 +12,7 @@ use crate::Done;
 pub(crate) const POSITION: HeaderName = HeaderName::from_static("waypost-position");
 
 /// A position as a header's value.
-pub(crate) fn position_value(position: Position) -> HeaderValue {
+fn position_value(position: Position) -> HeaderValue {
     // A position is plain ASCII, so this cannot fail.
     HeaderValue::try_from(position.to_string()).unwrap_or(HeaderValue::from_static(""))
 }

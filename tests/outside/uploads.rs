@@ -6,6 +6,8 @@ use futures::StreamExt as _;
 use harness::{Client, Organization, System, eventually};
 use reqwest::{Body, Method, Response};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -75,6 +77,38 @@ async fn ids(org: &Organization<'_>) -> Vec<String> {
     let mut ids: Vec<_> = ids.map(str::to_owned).collect();
     ids.sort();
     ids
+}
+
+#[tokio::test]
+async fn an_answer_that_begins_early_ends_with_the_last_position_as_a_trailer() {
+    let system = system().await;
+    let org = system.organization().await;
+    let mut client = TcpStream::connect(system.addr()).await.unwrap();
+    let head = format!(
+        "POST {CONTACTS} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: \
+         {NDJSON}\r\nte: trailers\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n",
+        system.addr(),
+        org.key
+    );
+    let line = "{\"id\":\"a\",\"email\":\"a@b.c\"}\n";
+    let chunk = format!("{:x}\r\n{line}\r\n", line.len());
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(chunk.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    while !answer.contains("created") {
+        let mut piece = [0; 1024];
+        let read = timeout(SOON, client.read(&mut piece)).await.unwrap();
+        let read = read.unwrap();
+        assert!(read > 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+    }
+    client.write_all(b"0\r\n\r\n").await.unwrap();
+    client.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("\r\ntrailer: waypost-position"), "{head}");
+    assert!(head.contains("\r\nwaypost-position: "), "{head}");
+    assert!(body.contains("\r\n0\r\nwaypost-position: "), "{body}");
+    assert!(body.ends_with("\r\n\r\n"), "{body}");
 }
 
 #[tokio::test]

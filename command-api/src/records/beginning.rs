@@ -19,9 +19,10 @@ use crate::{CommandError, Commands, Done, Origin};
 /// How much of a body counts, unpacked: all of most, and no more than a chunk holds anyway. What
 /// follows is covered by the lines' own receipts.
 const BYTES: usize = 1024 * 1024;
-/// A pause after which the client is assumed to wait for answers. A network may pause for a while
-/// too.
-const PAUSE: Duration = Duration::from_secs(1);
+/// A pause of the body after which the client is assumed to wait for answers. A network or a busy
+/// machine may pause for a while too, and an upload whose answer begins early has its last position
+/// only at the end.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// How long a client that keeps sending a little waits for its first answer at most.
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -11,13 +11,16 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use event_log::{EventLog, Position};
 use futures::{StreamExt as _, stream};
+use http_body_util::BodyExt as _;
+use schemas::Log;
 use service::HttpError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answers::{Answers, Sender};
-use super::beginning;
+use super::beginning::{self, PAUSE};
 use super::line_splitter::{Line, SplitBy};
 use super::lines::{Chunk, Lines};
 use super::order::{Order, SIDE_BY_SIDE};
@@ -25,14 +28,12 @@ use super::table::Table;
 use super::unpacked::{BrokenOff, Coding, Unpacked};
 use super::upload::{Allowance, Stop};
 use crate::Origin;
-use crate::answer::{POSITION, position_value};
+use crate::answer::{POSITION, position_header};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 /// Answers are buffered up to this size while lines keep coming, so that a request of moderate size
-/// gets its position in the response head.
+/// gets its last position in the response head. The others get it as a trailer.
 const HELD_BYTES: usize = 1024 * 1024;
-/// A pause after which the client is assumed to wait for answers.
-const PAUSE: Duration = Duration::from_millis(50);
 /// Chunks of answers that wait for a client which sends everything before it reads.
 const WAITING_CHUNKS: usize = 128;
 /// A client that stays connected without reading is dropped after this time.
@@ -57,7 +58,7 @@ pub(super) async fn write_lines(
     let mut coming = upload.read();
     while held.bytes.len() < HELD_BYTES {
         match coming.next().await {
-            None => return whole(held),
+            None => return whole(held, app.commands.log()).await,
             Some(Came::Nothing) => break,
             Some(Came::Answers(answers)) => held.append(answers),
             Some(Came::Stopped(Stop::KeyEnded, _)) if held.bytes.is_empty() => {
@@ -68,22 +69,32 @@ pub(super) async fn write_lines(
             }
             Some(Came::Stopped(stop, line)) => {
                 held.stopped(stop, line);
-                return whole(held);
+                return whole(held, app.commands.log()).await;
             }
             Some(Came::BrokenOff(error)) => return Err(error.into()),
         }
     }
     let place = app.uploads.enter(&org).await;
+    let begun = position_of(held.position, app.commands.log()).await;
     let (answers, waiting) = mpsc::channel(WAITING_CHUNKS);
+    let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
-        coming.pass_all_on(answers).await;
+        if let Some(reached) = coming.pass_all_on(answers, begun).await {
+            // The client may be gone.
+            let _ = ended.send(reached);
+        }
         drop(place);
     });
     let rest = stream::unfold(waiting, async |mut waiting| {
         Some((waiting.recv().await?, waiting))
     });
     let first = stream::iter([Ok(Bytes::from(held.bytes))]);
-    Ok(streamed(Body::from_stream(first.chain(rest))))
+    let lines = Body::from_stream(first.chain(rest));
+    // HTTP/1 only sends trailers that its head announces, to clients with `TE: trailers`.
+    let announced = [(header::TRAILER, HeaderValue::from(POSITION))];
+    let last = async move { end.await.ok().map(|reached| Ok(trailers(reached))) };
+    let body = Body::new(lines.with_trailers(last));
+    Ok((announced, position_header(begun), streamed(body)).into_response())
 }
 
 /// Lines on their way into the log.
@@ -257,30 +268,38 @@ impl Coming {
         }
     }
 
-    /// Forwards all answers, whether the client reads meanwhile or only afterwards.
-    async fn pass_all_on(mut self, answers: Waiting) {
+    /// Forwards all answers, whether the client reads meanwhile or only afterwards. Returns the
+    /// position reached, from the one at which the response began; `None` if the response breaks
+    /// off or nobody reads it.
+    async fn pass_all_on(mut self, answers: Waiting, begun: Position) -> Option<Position> {
+        let mut reached = begun;
         loop {
             let came = tokio::select! {
                 biased;
-                () = answers.closed() => return,
+                () = answers.closed() => return None,
                 came = self.next() => came,
             };
-            let mut some = Answers::default();
+            let mut some = Answers {
+                position: Some(reached),
+                ..Answers::default()
+            };
             let is_end = matches!(came, Some(Came::Stopped(..)));
             match came {
-                None => return,
+                None => return Some(reached),
                 Some(Came::Nothing) => continue,
                 // The response breaks off too, so that the client does not take a part for the
                 // whole.
                 Some(Came::BrokenOff(error)) => {
-                    return pass_on(&answers, Err(error)).await.unwrap_or_default();
+                    pass_on(&answers, Err(error)).await;
+                    return None;
                 }
                 Some(Came::Answers(more)) => some.append(more),
                 Some(Came::Stopped(stop, line)) => some.stopped(stop, line),
             }
-            let passed_on = pass_on(&answers, Ok(some.bytes.into())).await;
-            if passed_on.is_none() || is_end {
-                return;
+            reached = some.position.unwrap_or(reached);
+            pass_on(&answers, Ok(some.bytes.into())).await?;
+            if is_end {
+                return Some(reached);
             }
         }
     }
@@ -317,13 +336,24 @@ fn streamed(body: Body) -> Response {
 }
 
 /// Returns the whole response, or an error if the log confirmed nothing at all.
-fn whole(held: Answers) -> Result<Response, HttpError> {
+async fn whole(held: Answers, log: &EventLog) -> Result<Response, HttpError> {
     if let (Some(error), false) = (held.trouble, held.confirmed) {
         return Err(error.into());
     }
-    let mut position = HeaderMap::new();
-    if let Some(reached) = held.position {
-        position.insert(POSITION, position_value(reached));
+    let position = position_of(held.position, log).await;
+    Ok((position_header(position), streamed(Body::from(held.bytes))).into_response())
+}
+
+/// The position at which reads see what was written. If nothing is, it is the log's present end.
+async fn position_of(written: Option<Position>, log: &EventLog) -> Position {
+    if let Some(written) = written {
+        return written;
     }
-    Ok((position, streamed(Body::from(held.bytes))).into_response())
+    // If the log does not answer, there is nothing that a read would have to wait for.
+    let end = log.end(Log::Events).await;
+    end.unwrap_or_else(|_| log.position(Log::Events, 0))
+}
+
+fn trailers(reached: Position) -> HeaderMap {
+    position_header(reached).into_iter().collect()
 }

@@ -7,6 +7,7 @@ use access::{Access, LimitSettings};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::Response;
 use command_api::accounts::AccountSettings;
 use command_api::{CommandSettings, Commands, Dependencies, Origin, keys};
 use domain::key::Request as KeyRequest;
@@ -224,13 +225,13 @@ impl TestApi {
         self.ask(request.body(body.into()).unwrap()).await
     }
 
-    /// Sends a request and reads the response line by line, as it arrives.
-    pub(crate) async fn open_stream(
+    /// Sends a request and returns the response as it begins.
+    pub(crate) async fn open_response(
         &self,
         path: &str,
         headers: &[(&str, &str)],
         body: Body,
-    ) -> AnswerStream {
+    ) -> Response {
         let key = format!("Bearer {}", self.key);
         let mut request = Request::post(path).header("authorization", key);
         for (name, value) in headers {
@@ -239,6 +240,17 @@ impl TestApi {
         let request = request.body(body).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
+        response
+    }
+
+    /// Sends a request and reads the response line by line, as it arrives.
+    pub(crate) async fn open_stream(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> AnswerStream {
+        let response = self.open_response(path, headers, body).await;
         AnswerStream(response.into_body().into_data_stream())
     }
 

@@ -113,7 +113,10 @@ fn operations(kind: &Kind) -> [Operation; 4] {
                  come with `Content-Encoding: gzip` or `zstd`. Every 10,000 lines count as one more request. A request takes at most \
                  1,000,000 lines and 1 GiB, unpacked. If one of these limits, the key's limit or the key's \
                  life ends first, the last line of the answer is an error that names the first \
-                 line that was not written.",
+                 line that was not written. The answer's `Waypost-Position` is that of the last \
+                 line. If the answer begins earlier, because there is 1 MiB of it or the body \
+                 pauses for a second, the header has a position known by then, and the last one \
+                 follows as a trailer to clients that send `TE: trailers`.",
             )
             .key(Scope::WriteRecords)
             .idempotent()
