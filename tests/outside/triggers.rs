@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Organization, System, eventually_within};
+use harness::{Organization, Receiver, System, eventually_within};
 use serde_json::{Value, json};
 
 use super::active;
@@ -52,6 +52,77 @@ async fn an_event_sets_a_workflow_off_once() {
     assert_eq!(found[0]["triggerPayload"]["id"], "cold");
     let path = format!("/api/v1/workflows/{silent}/runs");
     assert_eq!(org.admin.get(&path).await.ok(200)["total"], 0);
+}
+
+/// The contract's example, with an address and times that a test can use.
+fn welcoming(receiver: &Receiver, timeout: u32) -> Value {
+    let url = receiver.url("/leads/{{ trigger.id }}");
+    json!({"name": "Welcome a lead", "status": "ACTIVE", "timeoutSeconds": 86_400, "steps": [
+        {"id": "start", "type": "TRIGGER",
+         "on": {"event": "lead.created", "filter": "data.score >= 50"}, "next": ["hot"]},
+        {"id": "hot", "type": "CONDITION", "if": "trigger.score >= 80",
+         "then": ["call"], "else": ["later"]},
+        {"id": "call", "type": "HTTP", "method": "POST", "url": url,
+         "headers": {"Authorization": "Bearer {{ secrets.CRM_TOKEN }}"},
+         "body": {"email": "{{ trigger.email }}"}, "timeoutSeconds": 15,
+         "retry": {"maxAttempts": 5, "initialSeconds": 1, "maxSeconds": 60},
+         "acceptStatus": [200, 201], "next": ["save"]},
+        {"id": "later", "type": "DELAY", "seconds": 1, "next": ["reply"]},
+        {"id": "reply", "type": "WAIT_FOR_EVENT", "event": "contact.updated",
+         "match": "data.email == trigger.email", "timeoutSeconds": timeout,
+         "next": ["save"], "onTimeout": ["tell"]},
+        {"id": "save", "type": "RECORD", "kind": "contacts", "recordId": "{{ trigger.id }}",
+         "data": {"email": "{{ trigger.email }}"}, "next": ["tell"]},
+        {"id": "tell", "type": "NOTIFY", "event": "lead_welcomed",
+         "data": {"status": "{{ steps.call.output.status }}"}, "join": "any"},
+    ]})
+}
+
+/// Waits until a run waits for its event, and writes a contact that is one.
+async fn answer(org: &Organization<'_>, run_id: &str) {
+    let path = "/api/v1/records/contacts/c-1";
+    let contact = |name: &str| json!({"firstName": name, "email": "ada@example.org"});
+    org.admin.put(path, &contact("Ada")).await.ok(201);
+    let waits = |run: &Value| {
+        let mut steps = run["steps"].as_array().into_iter().flatten();
+        steps.any(|step| step["id"] == "reply" && step["state"] == "WAITING")
+    };
+    org.until(&format!("/api/v1/runs/{run_id}"), waits).await;
+    org.admin.put(path, &contact("Ada L.")).await.ok(200);
+}
+
+#[tokio::test]
+async fn the_contracts_workflow_succeeds_on_every_way() {
+    let (system, receiver) = (system().await, Receiver::start().await);
+    for (score, timeout, answered, saved, status) in [
+        (90, 600, false, "SUCCEEDED", json!(200)),
+        (60, 600, true, "SUCCEEDED", json!(null)),
+        (60, 2, false, "SKIPPED", json!(null)),
+    ] {
+        let org = system.organization().await;
+        let set = ["secret", "set", "--org", &org.id, "CRM_TOKEN"];
+        org.system.waypost_reading(&set, b"t0ken").await;
+        let workflow = org.workflow(&welcoming(&receiver, timeout)).await;
+        let lead = json!({"id": "l-1", "name": "Ada", "email": "ada@example.org", "score": score});
+        org.admin.post("/api/v1/records/leads", &lead).await.ok(201);
+        let found = runs(&org, &workflow, 1).await;
+        let run_id = found[0]["runId"].as_str().expect("runId");
+        if answered {
+            answer(&org, run_id).await;
+        }
+        let run = org.ended(run_id).await;
+        assert_eq!(run["state"], "SUCCEEDED", "{run}");
+        let mut steps = run["steps"].as_array().expect("steps").iter();
+        let save = steps.find(|step| step["id"] == "save");
+        assert_eq!(save.expect("the step")["state"], saved, "{run}");
+        let path = "/api/v1/events?types=custom.lead_welcomed";
+        let facts = org.admin.get(path).await.text();
+        let fact: Value = serde_json::from_str(facts.trim()).expect("one event");
+        assert_eq!(fact["data"], json!({ "status": status }), "{run}");
+    }
+    let calls = receiver.received();
+    assert_eq!((calls.len(), calls[0].path.as_str()), (1, "/leads/l-1"));
+    assert_eq!(calls[0].header("authorization"), "Bearer t0ken");
 }
 
 #[tokio::test]

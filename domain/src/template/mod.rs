@@ -11,9 +11,12 @@
 //! an address, values are kept within their places in it ([`Address`]).
 //!
 //! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`, and an event's `data`
-//! where one is tested. A secret may only be inserted as it is or joined to other text, so that
-//! wherever its value turns up again it can be recognised and left out ([`Scrub`]).
+//! where one is tested. The output of a step that has not succeeded is absent (`absent.rs`); every
+//! other name without a value is an error. A secret may only be inserted as it is or joined to
+//! other text, so that wherever its value turns up again it can be recognised and left out
+//! ([`Scrub`]).
 
+mod absent;
 mod address;
 mod error;
 mod expression;

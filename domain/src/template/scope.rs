@@ -9,7 +9,7 @@ use schemas::{RunId, StepId};
 use serde_json::{Map, Value as Json};
 
 use super::value::{from_json, from_map};
-use super::{MASK, Meter};
+use super::{MASK, Meter, absent};
 
 /// The name under which filters find the meter; no expression can name it.
 pub(super) const METER: &str = "_meter";
@@ -19,16 +19,20 @@ pub(super) const METER: &str = "_meter";
 #[derive(Clone, Debug)]
 pub struct Scope {
     trigger: Given,
-    steps: Arc<BTreeMap<String, Given>>,
+    /// All steps of the definition.
+    steps: Arc<BTreeSet<StepId>>,
+    outputs: Arc<BTreeMap<String, Given>>,
     run: Option<RunId>,
     data: Given,
 }
 
 impl Scope {
-    /// The scope of a run: its payload and the outputs of the steps that have ended.
+    /// The scope of a run: its payload, the steps of its definition, and the outputs of those that
+    /// have succeeded.
     pub fn new<'a>(
         run_id: &RunId,
         trigger: &Arc<Map<String, Json>>,
+        steps: &Arc<BTreeSet<StepId>>,
         outputs: impl IntoIterator<Item = (&'a StepId, &'a Arc<Json>)>,
     ) -> Self {
         let outputs = outputs.into_iter().map(|(id, output)| {
@@ -37,7 +41,8 @@ impl Scope {
         });
         Self {
             trigger: Given::new(Source::Fields(Arc::clone(trigger))),
-            steps: Arc::new(outputs.collect()),
+            steps: Arc::clone(steps),
+            outputs: Arc::new(outputs.collect()),
             run: Some(run_id.clone()),
             data: Given::nothing(),
         }
@@ -48,6 +53,7 @@ impl Scope {
         Self {
             trigger: Given::nothing(),
             steps: Arc::default(),
+            outputs: Arc::default(),
             run: None,
             data: Given::new(Source::Value(Arc::clone(data))),
         }
@@ -216,19 +222,22 @@ impl Object for Names {
     }
 }
 
-/// `steps`: each id with its `output`.
+/// `steps`: each id of the definition with its `output`, absent unless the step has succeeded.
 #[derive(Debug)]
 struct Steps(Arc<Names>);
 
 impl Object for Steps {
     fn get_value(self: &Arc<Self>, id: &Value) -> Option<Value> {
         let Names { scope, meter, .. } = &*self.0;
-        let output = scope.steps.get(id.as_str()?)?.value(meter);
-        Some(Value::from_pairs([("output", output)]))
+        let id = id.as_str()?;
+        match scope.outputs.get(id) {
+            Some(output) => Some(Value::from_pairs([("output", output.value(meter))])),
+            None => scope.steps.contains(&StepId::from(id)).then(absent::step),
+        }
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let ids = self.0.scope.steps.keys();
+        let ids = self.0.scope.steps.iter();
         Enumerator::Values(ids.map(|id| Value::from(id.as_str())).collect())
     }
 }

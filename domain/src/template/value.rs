@@ -4,6 +4,7 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use serde_json::{Map, Number, Value as Json};
 
+use super::absent::is_absent;
 use super::meter::Means;
 
 /// The cost of a value besides its text.
@@ -116,6 +117,7 @@ fn paid_to_json(value: &Value) -> Result<Json, Error> {
             }
             Json::Object(fields)
         }
+        ValueKind::Plain if is_absent(value) => Json::Null,
         other => return Err(invalid(format!("a value of type {other} has no JSON form"))),
     })
 }
@@ -140,7 +142,8 @@ fn key_text(key: &Value) -> Result<String, Error> {
     }
 }
 
-/// A value within text, paid for: strings as they are, everything else as JSON.
+/// A value within text, paid for: strings as they are, nothing for an absent one, everything else
+/// as JSON.
 pub(super) fn to_text(value: &Value, means: &Means) -> Result<String, Error> {
     walk(value, means)?;
     paid_to_text(value)
@@ -149,6 +152,7 @@ pub(super) fn to_text(value: &Value, means: &Means) -> Result<String, Error> {
 fn paid_to_text(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
+        None if is_absent(value) => Ok(String::new()),
         None => paid_to_json(value).map(|json| json.to_string()),
     }
 }

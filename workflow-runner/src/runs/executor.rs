@@ -259,7 +259,8 @@ impl<'j> Executor<'j> {
     /// Renders a step's templates and judges the result.
     fn prepare(&self, attempt: &Attempt<'_>) -> BoxFuture<'j, Result<Begun, String>> {
         let (program, step) = (Arc::clone(&self.program), attempt.step.id.clone());
-        let (run, scope) = (self.draft.run.id.clone(), steps::scope_of(&self.draft.run));
+        let run = self.draft.run.id.clone();
+        let scope = steps::scope_of(&self.draft.run, &self.program);
         let (values, scrub) = (Arc::clone(&self.values), Arc::clone(&self.scrub));
         let org = self.draft.stream.org.clone();
         let evaluator = self.job.shared.renderer.evaluator();

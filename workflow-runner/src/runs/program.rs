@@ -1,6 +1,7 @@
 //! A workflow's definition, made ready to run: its graph and its templates, read once.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use domain::run::Graph;
 use domain::template::{self, Address, Meter, Scope, Test, Tree, Within};
@@ -12,6 +13,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) graph: Graph,
+    steps: Arc<BTreeSet<StepId>>,
     templates: HashMap<StepId, Result<Templates, template::Error>>,
     secrets: BTreeSet<String>,
 }
@@ -65,7 +67,9 @@ impl Program {
             let read = read(&step.action, &mut secrets);
             templates.entry(step.id.clone()).or_insert(read);
         }
+        let steps = definition.steps.iter().map(|step| step.id.clone());
         Self {
+            steps: Arc::new(steps.collect()),
             graph: Graph::new(definition),
             templates,
             secrets,
@@ -105,6 +109,11 @@ impl Program {
     pub(super) fn bytes(&self) -> usize {
         let templates = self.templates.values().flatten();
         templates.map(Templates::bytes).sum()
+    }
+
+    /// The ids of its steps.
+    pub(super) fn steps(&self) -> &Arc<BTreeSet<StepId>> {
+        &self.steps
     }
 
     /// The secrets that its steps name.

@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 
 use minijinja::value::{FunctionArgs, FunctionResult, Rest, Value, ValueOrKwargs};
 use minijinja::{
-    Environment, Error, State, UndefinedBehavior, filters, functions::Function, tests,
+    Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions::Function, tests,
 };
 
+use super::absent::is_absent;
 use super::meter::Means;
 use super::scope::METER;
 use super::value::invalid;
@@ -23,6 +24,7 @@ use price::Price;
 
 /// Guards; no expression can name them.
 pub(super) const PAID: &str = "_paid";
+pub(super) const ORDERED: &str = "_ordered";
 pub(super) const SUMMAND: &str = "_summand";
 pub(super) const NUMBER: &str = "_number";
 pub(super) const TEXT: &str = "_text";
@@ -33,6 +35,33 @@ pub(super) const INDEXED: &str = "_indexed";
 pub(super) const AUTHORITY: &str = "_authority";
 pub(super) const SCHEME: &str = "_scheme";
 pub(super) const COMPONENT: &str = "_component";
+
+/// What takes an absent value. All other filters, tests and guards refuse one like an undefined
+/// value: as an object of ours it would be ordered, searched and written in ways nobody means.
+const TAKE_ABSENT: &[&str] = &[
+    "bool",
+    "boolean",
+    "d",
+    "default",
+    "defined",
+    "eq",
+    "equalto",
+    "false",
+    "integer",
+    "iterable",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "sequence",
+    "string",
+    "tojson",
+    "true",
+    "undefined",
+    PAID,
+    TEXT,
+    INDEXED,
+];
 
 /// Instructions one expression may take.
 const FUEL: u64 = 20_000;
@@ -52,9 +81,9 @@ macro_rules! environment {
             let mut environment = Environment::empty();
             environment.set_undefined_behavior(UndefinedBehavior::Strict);
             environment.set_fuel(Some(FUEL));
-            $(environment.add_filter($filter, priced(Price::$filter_price, $filter_fn));)+
-            $(environment.add_test($test, priced(Price::$test_price, $test_fn));)+
-            $(environment.add_filter($guard, priced(Price::$guard_price, $guard_fn));)+
+            $(environment.add_filter($filter, priced($filter, Price::$filter_price, $filter_fn));)+
+            $(environment.add_test($test, priced($test, Price::$test_price, $test_fn));)+
+            $(environment.add_filter($guard, priced($guard, Price::$guard_price, $guard_fn));)+
             environment
         });
     };
@@ -66,8 +95,8 @@ environment! {
         "bool": Call => filters::bool,
         "capitalize": Input => filters::capitalize,
         "count": Text => filters::length,
-        "d": Call => filters::default,
-        "default": Call => filters::default,
+        "d": Call => operands::default,
+        "default": Call => operands::default,
         "dictsort": Sorting => filters::dictsort,
         "first": Text => filters::first,
         "float": Text => filters::float,
@@ -101,7 +130,7 @@ environment! {
         "urlencode": Input => filters::urlencode;
     tests:
         "boolean": Call => tests::is_boolean,
-        "defined": Call => tests::is_defined,
+        "defined": Call => operands::is_defined,
         "divisibleby": Call => operands::is_divisible_by,
         "endingwith": Input => tests::is_endingwith,
         "eq": Input => tests::is_eq,
@@ -128,10 +157,11 @@ environment! {
         "startingwith": Input => tests::is_startingwith,
         "string": Call => tests::is_string,
         "true": Call => tests::is_true,
-        "undefined": Call => tests::is_undefined,
+        "undefined": Call => operands::is_undefined,
         "upper": Input => tests::is_upper;
     guards:
         PAID: Input => operands::same,
+        ORDERED: Input => operands::same,
         SUMMAND: Input => operands::summand,
         NUMBER: Call => operands::number,
         TEXT: Call => texts::text,
@@ -146,6 +176,7 @@ environment! {
 
 /// A function that is called once its price is paid, and whose result is held and paid for.
 fn priced<F, Rv, Args>(
+    name: &'static str,
     price: Price,
     function: F,
 ) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Value, Error> + Send + Sync
@@ -155,8 +186,12 @@ where
     Args: for<'a> FunctionArgs<'a>,
 {
     let function = Value::from_function(function);
+    let takes_absent = TAKE_ABSENT.contains(&name);
     move |state, arguments| {
         let arguments = arguments.into_values();
+        if !takes_absent && arguments.iter().any(is_absent) {
+            return Err(Error::from(ErrorKind::UndefinedError));
+        }
         with_means(state, |means| price.pay(&arguments, means))?;
         let result = function.call(state, &arguments)?;
         with_means(state, |means| price::hold(result, means))

@@ -1,13 +1,33 @@
-//! Filters that operands pass through before an operator.
+//! Filters that operands pass through before an operator, and those that take absent values.
 
-use minijinja::value::{Value, ValueKind};
-use minijinja::{Error, ErrorKind, State, tests};
+use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::{Error, ErrorKind, State, filters, tests};
 
+use super::super::absent::is_absent;
 use super::super::value::invalid;
 
 /// An operand that has been paid for. It may be undefined: the operator reports that.
 pub(super) fn same(value: &Value) -> Value {
     value.clone()
+}
+
+/// `default`, which replaces what is absent too.
+pub(super) fn default(
+    state: &State<'_, '_>,
+    value: &Value,
+    others: Rest<Value>,
+) -> Result<Value, Error> {
+    let undefined = Value::UNDEFINED;
+    let value = if is_absent(value) { &undefined } else { value };
+    filters::default(state, value, others)
+}
+
+pub(super) fn is_undefined(value: &Value) -> bool {
+    value.is_undefined() || is_absent(value)
+}
+
+pub(super) fn is_defined(value: &Value) -> bool {
+    !is_undefined(value)
 }
 
 /// An operand of `+`.

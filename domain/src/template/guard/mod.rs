@@ -130,8 +130,13 @@ impl Guard<'_> {
 
     /// An operand that is walked as a whole.
     fn paid(&mut self, expression: &Expr<'_>) -> Result<String, String> {
+        self.through(PAID, expression)
+    }
+
+    /// An operand that passes through a guard.
+    fn through(&mut self, guard: &str, expression: &Expr<'_>) -> Result<String, String> {
         let operand = self.atom(expression, Usage::Used)?;
-        Ok(format!("{operand}|{PAID}"))
+        Ok(format!("{operand}|{guard}"))
     }
 
     fn write_kind(&mut self, expression: &Expr<'_>, usage: Usage) -> Result<Written, String> {

@@ -4,12 +4,22 @@ use minijinja::machinery::ast::{
     BinOp, BinOpKind, Compare, CompareOpKind, Slice, UnaryOp, UnaryOpKind,
 };
 
-use super::super::filters::{HELD, NUMBER, SLICED, SUMMAND, TEXT, WITHIN};
+use super::super::filters::{HELD, NUMBER, ORDERED, PAID, SLICED, SUMMAND, TEXT, WITHIN};
 use super::{Guard, Usage, Written};
 
 /// Whether an operation only joins its operands.
 pub(super) fn joins(operation: &BinOp<'_>) -> bool {
     matches!(operation.op, BinOpKind::Concat)
+}
+
+/// The guard of a comparison's operands: whether one is equal can be said of any value, also of an
+/// absent one, but not whether it is more or less.
+fn guard_of(signs: &[&str]) -> &'static str {
+    if signs.iter().all(|sign| matches!(*sign, "==" | "!=")) {
+        PAID
+    } else {
+        ORDERED
+    }
 }
 
 impl Guard<'_> {
@@ -88,15 +98,16 @@ impl Guard<'_> {
         sign: &str,
         right: &minijinja::machinery::ast::Expr<'_>,
     ) -> Result<Written, String> {
-        let (left, right) = (self.paid(left)?, self.paid(right)?);
+        let guard = guard_of(&[sign]);
+        let (left, right) = (self.through(guard, left)?, self.through(guard, right)?);
         Ok(Written::loose(format!("{left} {sign} {right}")))
     }
 
     /// A chain, as in `1 < x <= 9`.
     pub(super) fn compare(&mut self, comparison: &Compare<'_>) -> Result<Written, String> {
-        let mut written = vec![self.paid(&comparison.expr)?];
+        let mut signs = Vec::with_capacity(comparison.ops.len());
         for operation in &comparison.ops {
-            let sign = match operation.op {
+            signs.push(match operation.op {
                 CompareOpKind::Eq => "==",
                 CompareOpKind::Ne => "!=",
                 CompareOpKind::Lt => "<",
@@ -109,9 +120,13 @@ impl Guard<'_> {
                             .to_owned(),
                     );
                 }
-            };
+            });
+        }
+        let guard = guard_of(&signs);
+        let mut written = vec![self.through(guard, &comparison.expr)?];
+        for (sign, operation) in signs.into_iter().zip(&comparison.ops) {
             written.push(sign.to_owned());
-            written.push(self.paid(&operation.expr)?);
+            written.push(self.through(guard, &operation.expr)?);
         }
         Ok(Written::loose(written.join(" ")))
     }

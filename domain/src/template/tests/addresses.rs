@@ -12,7 +12,7 @@ use super::super::{Address, Scope, Scrub, Secrets, Shown};
 use super::{fields, meter};
 
 fn rendered(source: &str, trigger: Value) -> Result<String, String> {
-    let scope = Scope::new(&RunId::from("r"), &fields(trigger), []);
+    let scope = Scope::new(&RunId::from("r"), &fields(trigger), &Arc::default(), []);
     let secrets = BTreeMap::from([
         ("CRM".to_owned(), "https://crm.example/api".to_owned()),
         ("TOKEN".to_owned(), "a/b?c".to_owned()),
@@ -125,7 +125,8 @@ fn a_value_cannot_climb_or_choose_the_host() {
 #[test]
 fn a_secret_is_recognised_as_it_is_encoded_in_an_address() {
     let secret = "k/9 (x)!";
-    let scope = Scope::new(&RunId::from("r"), &fields(json!({ "v": secret })), []);
+    let trigger = fields(json!({ "v": secret }));
+    let scope = Scope::new(&RunId::from("r"), &trigger, &Arc::default(), []);
     let address = Address::parse("https://x.example/{{ trigger.v }}").unwrap();
     let address = address.render(&scope, &Secrets::Masked, &meter()).unwrap();
     assert_eq!(Scrub::new([secret]).text(&address), "https://x.example/***");

@@ -71,7 +71,7 @@ fn bound() -> Duration {
 }
 
 fn scope() -> Scope {
-    Scope::new(&RunId::from("r"), &TRIGGER, [])
+    Scope::new(&RunId::from("r"), &TRIGGER, &Arc::default(), [])
 }
 
 /// Renders an expression; returns how long it took if that was longer than its means allow.
@@ -138,7 +138,7 @@ fn every_filter_and_test_pays_for_what_it_is_given() {
 #[test]
 fn what_is_too_much_is_refused_at_once_and_says_so() {
     let numbers = json!({ "l": (0..33_000).collect::<Vec<_>>() });
-    let scope = Scope::new(&RunId::from("r"), &fields(numbers), []);
+    let scope = Scope::new(&RunId::from("r"), &fields(numbers), &Arc::default(), []);
     for expression in [
         "trigger.l|select('in', trigger.l)|length > 0",
         "trigger.l|reject('in', trigger.l)|length > 0",

@@ -1,7 +1,8 @@
+mod absent;
 mod addresses;
 mod cost;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -23,8 +24,10 @@ fn scope() -> Scope {
         "none": null, "tags": ["a", "b"], "address": {"city": "Berlin", "zip": "10115"},
     });
     let output = Arc::new(json!({"status": 201, "body": {"id": "c-1"}}));
-    let call = StepId::from("call");
-    Scope::new(&RunId::from("run-1"), &fields(trigger), [(&call, &output)])
+    let (call, reply) = (StepId::from("call"), StepId::from("reply"));
+    let steps = Arc::new(BTreeSet::from([call.clone(), reply]));
+    let outputs = [(&call, &output)];
+    Scope::new(&RunId::from("run-1"), &fields(trigger), &steps, outputs)
 }
 
 fn fields(value: Value) -> Arc<Map<String, Value>> {
@@ -251,7 +254,7 @@ fn no_template_exhausts_the_machine() {
     on_a_small_stack(|| {
         let large = "x".repeat(200_000);
         let trigger = json!({"t": large, "l": vec![1; 50_000]});
-        let scope = Scope::new(&RunId::from("r"), &fields(trigger), []);
+        let scope = Scope::new(&RunId::from("r"), &fields(trigger), &Arc::default(), []);
         let many = |piece: &str, times: usize| vec![piece; times].join(" ~ ");
         for source in [
             "{{ 'a' * 100000000 }}".to_owned(),

@@ -182,7 +182,7 @@ impl<'j> Executor<'j> {
             attempt: number,
             event: wait.event.clone(),
             until,
-            scope: steps::scope_of(&self.draft.run),
+            scope: steps::scope_of(&self.draft.run, &self.program),
         };
         let (shared, program) = (&self.job.shared, Arc::clone(&self.program));
         self.calls.push(Box::pin(async move {

@@ -80,12 +80,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) meter: &'a Meter,
 }
 
-/// The names that templates see of a run, including the outputs of steps that have succeeded.
-pub(super) fn scope_of(run: &Run) -> Scope {
+/// The names that templates see of a run: its program's steps with the outputs of those that have
+/// succeeded.
+pub(super) fn scope_of(run: &Run, program: &Program) -> Scope {
     let steps = run.steps.iter();
     let ended = steps.filter(|(_, step)| matches!(step.state, StepState::Succeeded(_)));
     let outputs = ended.map(|(id, step)| (id, &step.output));
-    Scope::new(&run.id, &run.trigger_payload, outputs)
+    Scope::new(&run.id, &run.trigger_payload, program.steps(), outputs)
 }
 
 /// Begins an attempt; an error is permanent, as the same input would lead to it again.

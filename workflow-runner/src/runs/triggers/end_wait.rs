@@ -106,7 +106,7 @@ impl Matcher {
         wait: &Wait,
         (recorded, data): (&Recorded, &Arc<Value>),
     ) -> bool {
-        let scope = scope_of(&draft.run).with_event(data);
+        let scope = scope_of(&draft.run, program).with_event(data);
         let (program, step) = (Arc::clone(program), wait.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
         let holds = self.renderer.ask(&draft.stream.org, ask).await;
