@@ -54,20 +54,20 @@ pub struct LastCrossing {
     pub recorded_at: DateTime<Utc>,
 }
 
-/// Decides whether a fix shows a crossing. `told` is the last reported one of this person and
+/// Decides whether a fix shows a crossing. `last` is the last reported one of this person and
 /// place, `margin_m` the distance beyond the radius that leaving takes. A fix no newer than the
 /// last reported crossing shows nothing.
 pub fn decide(
-    told: Option<LastCrossing>,
+    last: Option<LastCrossing>,
     place: &Place,
     fix: &Fix,
     margin_m: f64,
 ) -> Option<Crossing> {
-    if told.is_some_and(|told| fix.recorded_at <= told.recorded_at) {
+    if last.is_some_and(|last| fix.recorded_at <= last.recorded_at) {
         return None;
     }
     let distance = distance_m((place.lat, place.lng), (fix.lat, fix.lng));
-    let is_inside = told.is_some_and(|told| told.crossing == Crossing::Entered);
+    let is_inside = last.is_some_and(|last| last.crossing == Crossing::Entered);
     let doubt = fix.accuracy.unwrap_or_default().max(0.0);
     if is_inside {
         (distance - doubt > place.radius_m + margin_m).then_some(Crossing::Left)
@@ -119,12 +119,12 @@ mod tests {
 
     /// The crossings reported from one fix to the next.
     fn crossings(fixes: impl IntoIterator<Item = Fix>) -> Vec<Crossing> {
-        let (mut told, mut all) = (None, Vec::new());
+        let (mut last, mut all) = (None, Vec::new());
         for fix in fixes {
-            if let Some(crossing) = decide(told, &place(), &fix, MARGIN_M) {
+            if let Some(crossing) = decide(last, &place(), &fix, MARGIN_M) {
                 all.push(crossing);
                 let recorded_at = fix.recorded_at;
-                told = Some(LastCrossing {
+                last = Some(LastCrossing {
                     crossing,
                     recorded_at,
                 });
@@ -137,14 +137,14 @@ mod tests {
 
     #[test]
     fn entering_is_reported_at_once_and_leaving_beyond_the_margin() {
-        let told = crossings([
+        let reported = crossings([
             fix(1, 500.0, None),
             fix(2, 99.0, Some(80.0)),
             fix(3, 101.0, None),
             fix(4, 124.0, None),
             fix(5, 126.0, None),
         ]);
-        assert_eq!(told, [Entered, Left]);
+        assert_eq!(reported, [Entered, Left]);
     }
 
     #[test]
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_fix_from_before_the_last_crossing_shows_nothing() {
-        let told = [fix(5, 0.0, None), fix(4, 900.0, None), fix(5, 900.0, None)];
-        assert_eq!(crossings(told), [Entered]);
+        let fixes = [fix(5, 0.0, None), fix(4, 900.0, None), fix(5, 900.0, None)];
+        assert_eq!(crossings(fixes), [Entered]);
     }
 
     #[test]
@@ -204,8 +204,8 @@ mod tests {
         /// Nobody enters twice without leaving, whatever the fixes and however late they are.
         #[test]
         fn coming_and_going_take_turns(fixes in vec((0_i64..50, 0.0..400.0_f64), 0..80)) {
-            let told = crossings(fixes.into_iter().map(|(second, at)| fix(second, at, None)));
-            for (nth, crossing) in told.into_iter().enumerate() {
+            let reported = crossings(fixes.into_iter().map(|(second, at)| fix(second, at, None)));
+            for (nth, crossing) in reported.into_iter().enumerate() {
                 prop_assert_eq!(crossing, if nth % 2 == 0 { Entered } else { Left });
             }
         }

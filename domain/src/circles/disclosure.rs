@@ -63,15 +63,16 @@ impl Disclosure {
 
 impl Circles {
     /// Whether an event may be shown to a viewer now: always if it is about nobody, otherwise only
-    /// if [`Self::may_be_told`] allows it.
+    /// if [`Self::may_be_disclosed`] allows it.
     pub fn shows(&self, viewer: &Viewer, event: &Event, now: DateTime<Utc>) -> bool {
-        Disclosure::of(event).is_none_or(|disclosure| self.may_be_told(viewer, &disclosure, now))
+        let disclosure = Disclosure::of(event);
+        disclosure.is_none_or(|disclosure| self.may_be_disclosed(viewer, &disclosure, now))
     }
 
     /// Whether this may be disclosed to a viewer now. An organization sees nothing of persons who
     /// are no longer in any of its circles, earlier events included. Nobody sees where a person
     /// who hides is or was. A call for help is meant to be heard, hidden or not.
-    pub fn may_be_told(
+    pub fn may_be_disclosed(
         &self,
         viewer: &Viewer,
         disclosure: &Disclosure,

@@ -88,7 +88,7 @@ async fn once(
                 _ => Outcome::Differs,
             };
             let mut told = vec![count(verified.differences, "difference")];
-            told.extend(verified.told);
+            told.extend(verified.reported);
             Ok(outcome.told(told))
         }
         OperationKind::Retry => repair_dead_letters(deps, operation, tell, false).await,

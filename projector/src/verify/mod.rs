@@ -32,7 +32,7 @@ pub struct Verified {
     pub differences: u64,
     /// Some of them, in words without personal data.
     #[serde(skip)]
-    pub told: Vec<String>,
+    pub reported: Vec<String>,
     /// The position in the log at which the rows were compared.
     #[serde(skip)]
     pub position: Position,
@@ -140,12 +140,15 @@ async fn compare_now(
     let limit = lives_by.zip(log.age_limit(fold.log));
     let words = Words::new(log);
     let comparing = compare(&mut transaction, layout, limit, clock.now(), &words);
-    let Comparison { differences, told } = comparing.await?;
+    let Comparison {
+        differences,
+        reported,
+    } = comparing.await?;
     transaction.commit().await?;
     Ok(Verified {
         name: layout.name.to_owned(),
         differences,
-        told,
+        reported,
         position: log.position(fold.log, known.sequence),
     })
 }

@@ -12,13 +12,13 @@ use crate::copy::layout::{Layout, run};
 /// Rows are swept only periodically, and the log expires events by the time it received them.
 const SLACK: TimeDelta = TimeDelta::minutes(30);
 /// Differences that are reported for each table; all are counted.
-const TOLD: usize = 20;
+const REPORTED: usize = 20;
 
 /// The differences found.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) differences: u64,
-    pub(super) told: Vec<String>,
+    pub(super) reported: Vec<String>,
 }
 
 /// A table to compare.
@@ -137,18 +137,18 @@ async fn compare_one(
         AssertSqlSafe(query),
     );
     let mut found = query.bind(oldest).fetch(rows);
-    let mut told = 0;
+    let mut nth = 0;
     while let Some((in_table, in_log, table_says, log_says)) = found.try_next().await? {
         comparison.differences += 1;
-        told += 1;
-        if told <= TOLD {
+        nth += 1;
+        if nth <= REPORTED {
             let difference = Difference {
                 table: table.name,
                 columns: &table.columns,
                 table_says: in_table.then_some(table_says),
                 log_says: in_log.then_some(log_says),
             };
-            comparison.told.push(words.describe(&difference));
+            comparison.reported.push(words.describe(&difference));
         }
     }
     Ok(())
@@ -174,22 +174,24 @@ fn query(layout: &Layout, table: &Table) -> String {
     };
     let keys = || table.columns.iter().filter(|column| column.is_key);
     let join: Vec<_> = keys()
-        .map(|key| format!("known.{0} = told.{0}", key.name))
+        .map(|key| format!("served.{0} = copied.{0}", key.name))
         .collect();
     let key = keys().next().map_or("", |key| key.name.as_str());
     let young = match table.lives_by {
-        Some(by) => format!("coalesce(known.{by} >= $1, true) AND coalesce(told.{by} >= $1, true)"),
+        Some(by) => {
+            format!("coalesce(served.{by} >= $1, true) AND coalesce(copied.{by} >= $1, true)")
+        }
         None => "($1::timestamptz IS NULL OR true)".to_owned(),
     };
     format!(
-        "SELECT known.{key} IS NOT NULL, told.{key} IS NOT NULL, ARRAY[{}], ARRAY[{}]
-         FROM (SELECT * FROM {serving}.{name} WHERE {condition}) AS known
-         FULL JOIN (SELECT * FROM {schema}.{name} WHERE {condition}) AS told ON {join}
+        "SELECT served.{key} IS NOT NULL, copied.{key} IS NOT NULL, ARRAY[{}], ARRAY[{}]
+         FROM (SELECT * FROM {serving}.{name} WHERE {condition}) AS served
+         FULL JOIN (SELECT * FROM {schema}.{name} WHERE {condition}) AS copied ON {join}
          WHERE ROW({}) IS DISTINCT FROM ROW({}) AND {young}",
-        list("known", &text),
-        list("told", &text),
-        list("known", &comparable),
-        list("told", &comparable),
+        list("served", &text),
+        list("copied", &text),
+        list("served", &comparable),
+        list("copied", &comparable),
         serving = layout.serving,
         schema = layout.schema,
         name = table.name,

@@ -21,5 +21,5 @@ pub(crate) async fn verified(
 pub(crate) async fn assert_equal(world: &World, name: &str) {
     let stop = CancellationToken::new();
     let verified = verified(world, name, &|_| (), &stop).await.unwrap();
-    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.reported);
 }

@@ -55,7 +55,7 @@ async fn every_projection_is_found_equal_to_the_log() {
     mixer.applied().await;
     for (name, ..) in PROJECTIONS {
         let verified = check(&world, name).await;
-        assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+        assert_eq!(verified.differences, 0, "{name}: {:?}", verified.reported);
         assert!(verified.position.sequence() > 0, "{name}");
     }
     let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'verify%'";
@@ -87,10 +87,10 @@ async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &
     );
     assert_eq!(changed.await, 1, "{name}");
     let verified = check(world, name).await;
-    assert_eq!(verified.differences, 1, "{name}: {:?}", verified.told);
-    let told = &verified.told[0];
-    assert!(told.starts_with(table) && told.contains(column), "{told}");
-    assert!(!told.contains("Secret"), "{told}");
+    assert_eq!(verified.differences, 1, "{name}: {:?}", verified.reported);
+    let line = &verified.reported[0];
+    assert!(line.starts_with(table) && line.contains(column), "{line}");
+    assert!(!line.contains("Secret"), "{line}");
 
     // Added: the same row under another key. Removed: the one that was changed.
     let (columns, values) = with_another_key(world, table).await;
@@ -105,10 +105,10 @@ async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &
     );
     assert_eq!(change(world, gone).await, 1, "{name}");
     let verified = check(world, name).await;
-    assert_eq!(verified.differences, 2, "{name}: {:?}", verified.told);
-    let told = verified.told.join("\n");
-    assert!(told.contains("missing in the table"), "{told}");
-    assert!(told.contains("not in the log"), "{told}");
+    assert_eq!(verified.differences, 2, "{name}: {:?}", verified.reported);
+    let lines = verified.reported.join("\n");
+    assert!(lines.contains("missing in the table"), "{lines}");
+    assert!(lines.contains("not in the log"), "{lines}");
 }
 
 /// The columns of a table that are written, and their values, with one more digit at the end of the
@@ -187,7 +187,7 @@ async fn checking_changes_nothing_and_holds_nobody_up() {
     let checking = async {
         for (name, ..) in PROJECTIONS {
             let verified = check(&world, name).await;
-            assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+            assert_eq!(verified.differences, 0, "{name}: {:?}", verified.reported);
         }
     };
     tokio::join!(going_on, checking);
@@ -230,7 +230,7 @@ async fn rows_that_are_about_to_end_are_left_out_with_what_counts_them() {
         let miscounted = "UPDATE totals SET count = 7 WHERE kind = 'deliveries' AND count > 0";
         assert_eq!(change(&world, miscounted.to_owned()).await, 1);
         let verified = check(&world, "deliveries").await;
-        assert_eq!(verified.differences, differences, "{:?}", verified.told);
+        assert_eq!(verified.differences, differences, "{:?}", verified.reported);
     }
     world.end().await;
 }
@@ -262,7 +262,7 @@ async fn a_check_that_is_stopped_leaves_no_copy() {
         assert_eq!(world.count(copies).await, 0, "{stage}");
     }
     let verified = check(&world, "contacts").await;
-    assert_eq!(verified.differences, 0, "{:?}", verified.told);
+    assert_eq!(verified.differences, 0, "{:?}", verified.reported);
     projector.stop().await;
     world.end().await;
 }

@@ -204,11 +204,11 @@ impl Reader {
         }
         let begun = Instant::now();
         loop {
-            let told = self.tell().await;
+            let lines = self.next_lines().await;
             drop(turn.take());
-            match told {
+            match lines {
                 Err(error) if error.passes() && begun.elapsed() < TIMEOUT => sleep(AGAIN).await,
-                told => return told.map(Some),
+                lines => return lines.map(Some),
             }
         }
     }
@@ -236,27 +236,27 @@ impl Reader {
 
     /// Converts the taken events to lines, up to one that cannot be sent now: what comes before it
     /// is sent first. Nothing changes until all of these can be sent.
-    async fn tell(&mut self) -> Result<Vec<FeedLine>, FeedError> {
+    async fn next_lines(&mut self) -> Result<Vec<FeedLine>, FeedError> {
         if self.may_have_joined || self.concerns_persons() {
             self.look().await?;
         }
         if self.follow_newcomers().await? {
             return Ok(Vec::new());
         }
-        let mut told = Vec::with_capacity(self.taken.len());
+        let mut lines = Vec::with_capacity(self.taken.len());
         let mut passed = 0;
         for item in &self.taken {
-            let recorded = match self.wanted(item, told.len() as u64) {
+            let recorded = match self.wanted(item, lines.len() as u64) {
                 Ok(recorded) => recorded,
-                Err(_) if !told.is_empty() => break,
+                Err(_) if !lines.is_empty() => break,
                 Err(error) => return Err(error),
             };
             if let Some(recorded) = recorded {
                 let feed = recorded.stream.aggregate.log();
                 let position = self.log.position(feed, recorded.sequence);
                 match line(&self.log, recorded).await {
-                    Ok(line) => told.push(FeedLine { position, line }),
-                    Err(_) if !told.is_empty() => break,
+                    Ok(line) => lines.push(FeedLine { position, line }),
+                    Err(_) if !lines.is_empty() => break,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -265,9 +265,9 @@ impl Reader {
         if let Some(last) = self.taken.drain(..passed).next_back() {
             self.passed = last.sequence();
         }
-        self.left -= told.len() as u64;
-        self.hold(told.iter().map(|told| told.line.len()).sum());
-        Ok(told)
+        self.left -= lines.len() as u64;
+        self.hold(lines.iter().map(|one| one.line.len()).sum());
+        Ok(lines)
     }
 
     /// Whether any of the taken events that may be sent is about a person.
@@ -304,17 +304,17 @@ impl Reader {
     }
 
     /// Returns the event of an entry that is to be sent after so many others; `None` if it is not.
-    fn wanted<'i>(&self, item: &'i Item, told: u64) -> Result<Option<&'i Recorded>, FeedError> {
-        if told == self.left || self.end.is_some_and(|end| item.sequence() > end) {
+    fn wanted<'i>(&self, item: &'i Item, sent: u64) -> Result<Option<&'i Recorded>, FeedError> {
+        if sent == self.left || self.end.is_some_and(|end| item.sequence() > end) {
             return Ok(None);
         }
         match item {
-            Item::Event(recorded) => Ok(self.is_told(recorded).then_some(&**recorded)),
+            Item::Event(recorded) => Ok(self.is_sent(recorded).then_some(&**recorded)),
             Item::Undecodable {
                 sequence,
                 subject,
                 reason,
-            } if self.may_be_told(subject) => {
+            } if self.might_be_sent(subject) => {
                 Err(FeedError::Undecodable(*sequence, reason.clone()))
             }
             Item::Undecodable { .. } => Ok(None),
@@ -328,7 +328,7 @@ impl Reader {
         self.held = bytes;
     }
 
-    fn is_told(&self, recorded: &Recorded) -> bool {
+    fn is_sent(&self, recorded: &Recorded) -> bool {
         self.is_asked_for(recorded)
             && self
                 .sharing
@@ -343,7 +343,7 @@ impl Reader {
 
     /// Whether an entry that cannot be read may be an event that would have to be sent, judging by
     /// its subject.
-    fn may_be_told(&self, subject: &str) -> bool {
+    fn might_be_sent(&self, subject: &str) -> bool {
         let Some(kind) = EventLog::kind_of(subject) else {
             return true;
         };
@@ -357,9 +357,9 @@ impl Reader {
     /// Streams everything as lines.
     pub(super) fn lines(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         stream::try_unfold(self, |mut reader| async move {
-            while let Some(told) = reader.next().await? {
-                if !told.is_empty() {
-                    return Ok(Some((lines(told), reader)));
+            while let Some(batch) = reader.next().await? {
+                if !batch.is_empty() {
+                    return Ok(Some((lines(batch), reader)));
                 }
             }
             Ok(None)
@@ -378,9 +378,9 @@ fn amount(bytes: usize) -> f64 {
     bytes as f64
 }
 
-fn lines(told: Vec<FeedLine>) -> Bytes {
+fn lines(batch: Vec<FeedLine>) -> Bytes {
     let mut lines = BytesMut::new();
-    for FeedLine { line, .. } in told {
+    for FeedLine { line, .. } in batch {
         lines.put_slice(&line);
         lines.put_u8(b'\n');
     }

@@ -18,11 +18,11 @@ pub(super) fn stream(reader: Reader) -> impl Stream<Item = Result<Bytes, io::Err
     // resumes from here. Clients keep an id without data, which is not an event.
     let hello = Bytes::from(format!("id: {}\n\n", reader.start()));
     let hello = stream::once(async { Ok(hello) });
-    let told = stream::try_unfold(reader, async |mut reader| {
+    let events = stream::try_unfold(reader, async |mut reader| {
         let next = next(&mut reader).await?;
         Ok(next.map(|bytes| (bytes, reader)))
     });
-    stream::StreamExt::chain(hello, told)
+    stream::StreamExt::chain(hello, events)
 }
 
 async fn next(reader: &mut Reader) -> Result<Option<Bytes>, io::Error> {
@@ -31,16 +31,16 @@ async fn next(reader: &mut Reader) -> Result<Option<Bytes>, io::Error> {
         match timeout_at(beat, reader.next()).await {
             Err(_) => return Ok(Some(Bytes::from_static(b":\n\n"))),
             Ok(Ok(None)) => return Ok(None),
-            Ok(Ok(Some(told))) if told.is_empty() => {}
-            Ok(Ok(Some(told))) => return Ok(Some(frames(told))),
+            Ok(Ok(Some(lines))) if lines.is_empty() => {}
+            Ok(Ok(Some(lines))) => return Ok(Some(frames(lines))),
             Ok(Err(error)) => return Err(error.into()),
         }
     }
 }
 
-fn frames(told: Vec<FeedLine>) -> Bytes {
+fn frames(lines: Vec<FeedLine>) -> Bytes {
     let mut frames = BytesMut::new();
-    for FeedLine { position, line } in told {
+    for FeedLine { position, line } in lines {
         frames.put_slice(format!("id: {position}\ndata: ").as_bytes());
         // JSON on one line has no newline that would end the field.
         frames.put_slice(&line);

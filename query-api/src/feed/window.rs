@@ -40,8 +40,8 @@ async fn between(
     };
     let mut reader = open(state, Log::Events, org, query).await?.through(through);
     let mut events = Vec::new();
-    while let Some(told) = reader.next().await.map_err(away)? {
-        for one in told {
+    while let Some(lines) = reader.next().await.map_err(away)? {
+        for one in lines {
             events.push(nesting::read(&one.line).map_err(HttpError::internal)?);
         }
     }

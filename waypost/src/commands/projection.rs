@@ -195,8 +195,8 @@ async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
     let verified = projector::verify(&log, &pool, clock, name, pace, &tell, &stop).await;
     bar.end();
     let verified = verified?;
-    for told in &verified.told {
-        eprintln!("{told}");
+    for difference in &verified.reported {
+        eprintln!("{difference}");
     }
     print(&verified)?;
     match verified.differences {

@@ -146,9 +146,9 @@ impl Crossings {
             let Some(presence) = self.presence(&watched.stream).await else {
                 return Ok(());
             };
-            let told = presence.map(|(told, _)| told);
-            let told = told.filter(|told| told.recorded_at >= watched.since);
-            let Some(crossing) = presence::decide(told, place, fix, self.margin_m) else {
+            let last = presence.map(|(last, _)| last);
+            let last = last.filter(|last| last.recorded_at >= watched.since);
+            let Some(crossing) = presence::decide(last, place, fix, self.margin_m) else {
                 return Ok(());
             };
             let expected = Expected::after(presence.map(|(_, sequence)| sequence));
@@ -162,11 +162,11 @@ impl Crossings {
             match self.log.commit(write.into()).await {
                 Ok(position) => {
                     let recorded_at = fix.recorded_at;
-                    let told = LastCrossing {
+                    let last = LastCrossing {
                         crossing,
                         recorded_at,
                     };
-                    let presence = Some((told, position.sequence()));
+                    let presence = Some((last, position.sequence()));
                     lock(&self.presences).insert(watched.stream.clone(), presence);
                     return Ok(());
                 }
@@ -326,11 +326,11 @@ fn presence_of(last: Option<&Recorded>) -> Presence {
         _ => return None,
     };
     let recorded_at = data.recorded_at;
-    let told = LastCrossing {
+    let crossing = LastCrossing {
         crossing,
         recorded_at,
     };
-    Some((told, last.sequence))
+    Some((crossing, last.sequence))
 }
 
 /// The places where a position may show a crossing: those of circles that its person is in and has

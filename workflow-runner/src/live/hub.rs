@@ -123,8 +123,10 @@ impl Hub {
     pub(super) fn shows(&self, org: &OrgId, event: &LiveEvent) -> bool {
         event.disclosure().is_none_or(|disclosure| {
             let (viewer, now) = (Viewer::Organization(org.clone()), self.clock.now());
-            self.people
-                .read(|directory| directory.circles().may_be_told(&viewer, disclosure, now))
+            self.people.read(|directory| {
+                let circles = directory.circles();
+                circles.may_be_disclosed(&viewer, disclosure, now)
+            })
         })
     }
 

@@ -50,7 +50,7 @@ impl Visibility {
 
     /// Whether a viewer may see it now.
     pub(super) fn is_for(&self, viewer: &Viewer, circles: &Circles, now: DateTime<Utc>) -> bool {
-        self.is_recorded_for(viewer) && circles.may_be_told(viewer, &self.disclosure, now)
+        self.is_recorded_for(viewer) && circles.may_be_disclosed(viewer, &self.disclosure, now)
     }
 
     /// A call is in the log once for all persons, and once for each organization; a crossing once

@@ -59,7 +59,7 @@ struct Spent {
 
 impl Spent {
     /// The number of the notice about a bound that is met; `None` if there were enough of them.
-    fn tell(&mut self, bound: Bound) -> Option<u8> {
+    fn next_notice(&mut self, bound: Bound) -> Option<u8> {
         let reported = match bound {
             Bound::Hops => &mut self.reported_hops,
             Bound::Runs => &mut self.reported_runs,
@@ -96,8 +96,8 @@ pub(super) struct BatchCounts {
 pub(super) enum Verdict {
     /// It may; with the cause that the run goes back to.
     SetsOff(Cause),
-    /// It may not: its cause has led to too much. `tell` is the number of the notice about that.
-    Refused { bound: Bound, tell: Option<u8> },
+    /// It may not: its cause has led to too much. `notice` is the number of the notice, if any.
+    Refused { bound: Bound, notice: Option<u8> },
 }
 
 /// An organization's counts as saved.
@@ -160,8 +160,8 @@ impl CauseCounts {
             (spent.runs >= budget).then_some(Bound::Runs)
         };
         let verdict = if let Some(bound) = bound {
-            let tell = spent.tell(bound);
-            Verdict::Refused { bound, tell }
+            let notice = spent.next_notice(bound);
+            Verdict::Refused { bound, notice }
         } else {
             spent.runs += 1;
             let runs = spent.runs;
@@ -319,7 +319,7 @@ mod tests {
         count(&mut cause_counts, 1, 1..=5);
         let reported = |verdicts: &[Verdict]| -> Vec<u8> {
             let reported = verdicts.iter().filter_map(|verdict| match verdict {
-                Verdict::Refused { tell, .. } => *tell,
+                Verdict::Refused { notice, .. } => *notice,
                 Verdict::SetsOff(_) => None,
             });
             reported.collect()
@@ -344,7 +344,7 @@ mod tests {
         assert!(matches!(decide(MAX_HOPS - 1), Some(Verdict::SetsOff(_))));
         let refused = Verdict::Refused {
             bound: Bound::Hops,
-            tell: Some(0),
+            notice: Some(0),
         };
         assert_eq!(decide(MAX_HOPS), Some(refused));
     }

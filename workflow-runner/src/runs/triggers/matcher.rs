@@ -281,9 +281,9 @@ impl Matcher {
                 let about = by.event.personal().map(|(account, _)| account);
                 decided.triggers.push(Trigger { commit, about });
             }
-            Some(Verdict::Refused { bound, tell }) => {
+            Some(Verdict::Refused { bound, notice }) => {
                 measure::unmatched(WhyNot::from(bound).name());
-                let notice = tell.map(|nth| self.bound_met(by, listener, bound, nth));
+                let notice = notice.map(|nth| self.bound_met(by, listener, bound, nth));
                 decided.notices.extend(notice);
             }
         }
