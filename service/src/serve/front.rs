@@ -20,7 +20,7 @@ use tower::Service as _;
 
 use super::arriving::{Arriving, Terms};
 use super::life::{Life, UnderWay};
-use super::places::{Places, Refused, Share};
+use super::places::{ClientCount, Places, Refused};
 use super::{answers, note_refusal};
 use crate::client::{Client, Networks};
 use crate::memory::Memory;
@@ -51,8 +51,8 @@ impl Service<Request<Incoming>> for Front {
         let shared = &self.shared;
         let (mut parts, body) = request.into_parts();
         let client = Client::of(self.peer, &parts.headers, &shared.trusted, &shared.memory);
-        let share = match shared.places.take_for(client.address(), self.peer.ip()) {
-            Ok(share) => share,
+        let count = match shared.places.take_for(client.address(), self.peer.ip()) {
+            Ok(count) => count,
             Err(refused) => return Box::pin(future::ok(too_many(refused, under_way))),
         };
         parts.extensions.insert(client);
@@ -76,16 +76,16 @@ impl Service<Request<Incoming>> for Front {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            let share = if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                life.upgrade(share);
+            let count = if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                life.upgrade(count);
                 None
             } else {
-                share
+                count
             };
             Ok(response.map(|body| AnswerBody {
                 body,
                 _under_way: under_way,
-                _share: share,
+                _count: count,
             }))
         })
     }
@@ -107,7 +107,7 @@ fn too_many(refused: Refused, under_way: UnderWay) -> Response<AnswerBody> {
     response.map(|body| AnswerBody {
         body,
         _under_way: under_way,
-        _share: None,
+        _count: None,
     })
 }
 
@@ -115,7 +115,7 @@ fn too_many(refused: Refused, under_way: UnderWay) -> Response<AnswerBody> {
 pub(super) struct AnswerBody {
     body: Body,
     _under_way: UnderWay,
-    _share: Option<Share>,
+    _count: Option<ClientCount>,
 }
 
 impl hyper::body::Body for AnswerBody {

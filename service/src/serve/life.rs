@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::places::Share;
+use super::places::ClientCount;
 
 /// The requests of one connection. Waiting for its bytes is limited only while none is in progress.
 pub(super) struct Life {
@@ -16,8 +16,8 @@ pub(super) struct Life {
     /// When the last event that ends a wait happened, in milliseconds after the birth.
     last: AtomicU64,
     upgraded: AtomicBool,
-    /// Counted until the connection ends.
-    share: Mutex<Option<Share>>,
+    /// Held until the connection ends.
+    count: Mutex<Option<ClientCount>>,
 }
 
 impl Life {
@@ -28,7 +28,7 @@ impl Life {
             under_way: AtomicU64::new(0),
             last: AtomicU64::new(0),
             upgraded: AtomicBool::new(false),
-            share: Mutex::default(),
+            count: Mutex::default(),
         })
     }
 
@@ -49,9 +49,9 @@ impl Life {
     }
 
     /// Marks the connection as upgraded to another protocol, which has its own timeouts.
-    pub(super) fn upgrade(&self, share: Option<Share>) {
+    pub(super) fn upgrade(&self, count: Option<ClientCount>) {
         self.upgraded.store(true, Ordering::Release);
-        *self.share.lock().unwrap_or_else(PoisonError::into_inner) = share;
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) = count;
     }
 
     pub(super) fn is_upgraded(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::client::{Networks, one_client};
 
 /// How many idle connections are searched for at once, and how often: strangers may connect as
 /// often as they like.
-const RESTING: usize = 256;
+const IDLE_AT_ONCE: usize = 256;
 const LOOKED_AGAIN: Duration = Duration::from_millis(50);
 
 /// The reason for refusing a connection.
@@ -47,18 +47,18 @@ pub(super) struct Places {
     /// Proxies stand in for many clients.
     proxies: Networks,
     /// How long a connection must have been idle before it is shed.
-    rest: Duration,
+    min_idle: Duration,
     taken: Mutex<Taken>,
     open: Gauge,
 }
 
 #[derive(Default)]
 struct Taken {
-    seats: HashMap<u64, Connection>,
+    connections: HashMap<u64, Connection>,
     next: u64,
     by_address: HashMap<IpAddr, usize>,
     /// The connections found idle by the last search; the first to be shed is at the end.
-    resting: Vec<u64>,
+    idle: Vec<u64>,
     looked: Option<Instant>,
 }
 
@@ -76,13 +76,13 @@ impl Places {
         most: usize,
         most_per_address: usize,
         proxies: Networks,
-        rest: Duration,
+        min_idle: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
             most,
             most_per_address,
             proxies,
-            rest,
+            min_idle,
             taken: Mutex::default(),
             open: metrics::gauge!("waypost_http_connections"),
         })
@@ -109,8 +109,8 @@ impl Places {
             } else {
                 Refused::Share
             };
-            let resting = taken.resting(held, self.rest).ok_or(refused)?;
-            self.end(&mut taken, resting);
+            let idle = taken.idle(held, self.min_idle).ok_or(refused)?;
+            self.end(&mut taken, idle);
             metrics::counter!("waypost_http_connections_shed_total").increment(1);
         }
         let id = taken.next;
@@ -119,12 +119,12 @@ impl Places {
             *taken.by_address.entry(address).or_default() += 1;
         }
         let ended = CancellationToken::new();
-        let seat = Connection {
+        let connection = Connection {
             address,
             life: Arc::clone(life),
             ended: ended.clone(),
         };
-        taken.seats.insert(id, seat);
+        taken.connections.insert(id, connection);
         self.open.increment(1);
         Ok(ConnectionPlace {
             places: Arc::clone(self),
@@ -134,18 +134,18 @@ impl Places {
     }
 
     fn free(&self, taken: &Taken) -> usize {
-        self.most.saturating_sub(taken.seats.len())
+        self.most.saturating_sub(taken.connections.len())
     }
 
     /// Takes the place from a connection, which then ends.
     fn end(&self, taken: &mut Taken, id: u64) {
-        let Some(seat) = taken.seats.remove(&id) else {
+        let Some(connection) = taken.connections.remove(&id) else {
             return;
         };
-        if let Some(address) = seat.address {
+        if let Some(address) = connection.address {
             taken.less_of(address);
         }
-        seat.ended.cancel();
+        connection.ended.cancel();
         self.open.decrement(1);
     }
 
@@ -154,23 +154,27 @@ impl Places {
         self: &Arc<Self>,
         client: IpAddr,
         peer: IpAddr,
-    ) -> Result<Option<Share>, Refused> {
+    ) -> Result<Option<ClientCount>, Refused> {
         if client == peer.to_canonical() {
             return Ok(None);
         }
         let Some(address) = self.counted(client) else {
             return Ok(None);
         };
-        self.share_of(&mut self.taken(), address).map(Some)
+        self.count_of(&mut self.taken(), address).map(Some)
     }
 
-    fn share_of(self: &Arc<Self>, taken: &mut Taken, address: IpAddr) -> Result<Share, Refused> {
+    fn count_of(
+        self: &Arc<Self>,
+        taken: &mut Taken,
+        address: IpAddr,
+    ) -> Result<ClientCount, Refused> {
         let (held, free) = (taken.held(Some(address)), self.free(taken));
         if held >= self.most_per_address.min(free) {
             return Err(Refused::Share);
         }
         taken.by_address.insert(address, held + 1);
-        Ok(Share {
+        Ok(ClientCount {
             places: Arc::clone(self),
             address,
         })
@@ -197,42 +201,43 @@ impl Taken {
     }
 
     /// The first connection to be shed for an address that holds `to` places.
-    fn resting(&mut self, to: usize, rest: Duration) -> Option<u64> {
+    fn idle(&mut self, to: usize, min_idle: Duration) -> Option<u64> {
         loop {
-            let Some(id) = self.resting.last().copied() else {
+            let Some(id) = self.idle.last().copied() else {
                 let looked = self.looked.map(|at| at.elapsed());
                 if looked.is_some_and(|ago| ago < LOOKED_AGAIN) {
                     return None;
                 }
-                self.look_for_resting(rest);
-                self.resting.last()?;
+                self.look_for_idle(min_idle);
+                self.idle.last()?;
                 continue;
             };
-            let seat = self.seats.get(&id).filter(|seat| seat.rests(rest));
-            if let Some(seat) = seat {
-                let held = self.held(seat.address);
+            let connection = self.connections.get(&id);
+            if let Some(connection) = connection.filter(|one| one.is_idle(min_idle)) {
+                let held = self.held(connection.address);
                 // An address that holds none takes precedence over another's second one.
                 let yields = to == 0 || held > to + 1;
-                return yields.then(|| self.resting.pop()).flatten();
+                return yields.then(|| self.idle.pop()).flatten();
             }
-            self.resting.pop();
+            self.idle.pop();
         }
     }
 
-    fn look_for_resting(&mut self, rest: Duration) {
-        let rests = self.seats.iter().filter(|(_, seat)| seat.rests(rest));
-        let mut found: Vec<_> = rests
-            .map(|(id, seat)| {
-                let held = self.held(seat.address);
-                (Reverse(held), seat.life.idle_since(), *id)
+    fn look_for_idle(&mut self, min_idle: Duration) {
+        let connections = self.connections.iter();
+        let idle = connections.filter(|(_, connection)| connection.is_idle(min_idle));
+        let mut found: Vec<_> = idle
+            .map(|(id, connection)| {
+                let held = self.held(connection.address);
+                (Reverse(held), connection.life.idle_since(), *id)
             })
             .collect();
-        if found.len() > RESTING {
-            found.select_nth_unstable(RESTING);
-            found.truncate(RESTING);
+        if found.len() > IDLE_AT_ONCE {
+            found.select_nth_unstable(IDLE_AT_ONCE);
+            found.truncate(IDLE_AT_ONCE);
         }
         found.sort_unstable();
-        self.resting = found.into_iter().rev().map(|(.., id)| id).collect();
+        self.idle = found.into_iter().rev().map(|(.., id)| id).collect();
         self.looked = Some(Instant::now());
     }
 
@@ -248,9 +253,9 @@ impl Taken {
 
 impl Connection {
     /// Whether it has been idle for at least this long.
-    fn rests(&self, rest: Duration) -> bool {
+    fn is_idle(&self, min_idle: Duration) -> bool {
         let life = &self.life;
-        !life.is_busy() && !life.is_upgraded() && life.idle_since().elapsed() >= rest
+        !life.is_busy() && !life.is_upgraded() && life.idle_since().elapsed() >= min_idle
     }
 }
 
@@ -275,12 +280,12 @@ impl Drop for ConnectionPlace {
 }
 
 /// Counts as one connection of an address, until it is dropped.
-pub(super) struct Share {
+pub(super) struct ClientCount {
     places: Arc<Places>,
     address: IpAddr,
 }
 
-impl Drop for Share {
+impl Drop for ClientCount {
     fn drop(&mut self) {
         self.places.taken().less_of(self.address);
     }

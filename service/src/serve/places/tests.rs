@@ -33,7 +33,7 @@ fn an_address_has_its_share_and_others_theirs() {
     assert!(take(&places, "192.0.2.2").is_ok());
     drop(one);
     assert!(take(&places, "192.0.2.1").is_ok());
-    assert_eq!(places.taken().seats.len(), 0);
+    assert_eq!(places.taken().connections.len(), 0);
     assert!(places.taken().by_address.is_empty());
 }
 
@@ -66,8 +66,8 @@ fn behind_a_proxy_a_clients_requests_are_counted() {
     let request = |client: &str| places.take_for(client.parse().unwrap(), proxy);
     let held: Vec<_> = (0..2).map(|_| request("192.0.2.1").unwrap()).collect();
     assert_eq!(request("192.0.2.1").err(), Some(Refused::Share));
-    assert!(request("192.0.2.2").is_ok_and(|share| share.is_some()));
-    assert!(request("10.1.2.3").is_ok_and(|share| share.is_none()));
+    assert!(request("192.0.2.2").is_ok_and(|count| count.is_some()));
+    assert!(request("10.1.2.3").is_ok_and(|count| count.is_none()));
     drop(held);
     assert!(request("192.0.2.1").is_ok());
 }
@@ -100,10 +100,10 @@ fn where_all_is_taken_the_longest_rest_of_who_has_most_gives_way() {
     for place in [&few, &used, &other, &newcomer] {
         assert!(!place.ended().is_cancelled());
     }
-    assert_eq!(places.taken().seats.len(), 5);
+    assert_eq!(places.taken().connections.len(), 5);
     drop((few, many, used, other, newcomer));
     let taken = places.taken();
-    assert!(taken.seats.is_empty() && taken.by_address.is_empty());
+    assert!(taken.connections.is_empty() && taken.by_address.is_empty());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn who_has_fewer_puts_one_in_the_place_of_who_has_more() {
     assert!(many[0].ended().is_cancelled() && !second.ended().is_cancelled());
     // Two each: an address with a third one would hold more than the others.
     assert_eq!(take(&places, "192.0.2.2").err(), Some(Refused::Full));
-    assert_eq!(places.taken().seats.len(), 6);
+    assert_eq!(places.taken().connections.len(), 6);
     drop((many, few, other, second));
 }
 
