@@ -18,7 +18,7 @@ use crate::verify::verify;
 /// Wait while another process fills the same copy, such as one that was just killed.
 const WAIT: Duration = Duration::from_secs(1);
 /// Dead letters that are repaired between two reports of the progress.
-const LETTERS: usize = 100;
+const DEAD_LETTERS_AT_ONCE: usize = 100;
 
 /// Performs an operation; `None` if it was stopped.
 pub(super) async fn perform(
@@ -107,7 +107,7 @@ async fn repair_dead_letters(
     let of = operation.letters.len() as u64;
     // After a kill it starts over: letters that were done by then are no dead letters any more.
     let mut done = 0;
-    for some in operation.letters.chunks(LETTERS) {
+    for some in operation.letters.chunks(DEAD_LETTERS_AT_ONCE) {
         tell(Progress { doing, done, of });
         let name = &operation.projection;
         for one in repair_each(&deps.log, &deps.pool, name, some, skip).await? {
