@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 const BATCH: usize = 1_000;
 const BACKOFF: Duration = Duration::from_secs(1);
+/// How long a caller waits until its change is known here.
+pub(crate) const LEARNING: Duration = Duration::from_millis(500);
 
 /// Passes all events of the given aggregate types after the sequence `after` (0: from the first
 /// event) to `take_in`, batch by batch: existing events before this returns, then new ones in the
@@ -33,6 +35,19 @@ pub(crate) async fn follow(
     // An error means that the process is shutting down already.
     let _ = first.await;
     Ok(reached)
+}
+
+/// Waits briefly until this process knows of a change, so that the client sees it with its next
+/// request.
+pub(crate) async fn until(known: impl Fn() -> bool, what: &'static str) {
+    let known = async {
+        while !known() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    if tokio::time::timeout(LEARNING, known).await.is_err() {
+        tracing::warn!(what, "This process has not seen the change yet");
+    }
 }
 
 async fn keep_following(

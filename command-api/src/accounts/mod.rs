@@ -27,7 +27,6 @@ mod verify_code;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::{Access, Person};
 use axum::Router;
@@ -36,6 +35,7 @@ use event_log::Keyring;
 use sqlx::PgPool;
 
 use crate::App;
+use crate::follow::until;
 
 pub use forget::{ForgetError, Forgotten, forget, holder};
 pub use password::Passwords;
@@ -54,9 +54,6 @@ pub(crate) use session::NOT_KEPT;
 use codes::Codes;
 use sender::Sender;
 use throttle::Throttles;
-
-/// How long this process may take to learn that a token has ended.
-const LEARNING: Duration = Duration::from_millis(500);
 
 /// Dependencies of accounts besides the log. Clones share them.
 #[derive(Clone)]
@@ -124,12 +121,5 @@ pub(crate) fn router() -> Router<App> {
 /// Waits briefly until this process knows that a token has ended, so that the caller can rely on
 /// it.
 async fn until_ended(access: &Access, person: &Person) {
-    let known = async {
-        while access.person_is_good(person) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!("This process has not seen the sign-out yet");
-    }
+    until(|| !access.person_is_good(person), "A sign-out").await;
 }

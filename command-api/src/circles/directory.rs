@@ -1,7 +1,6 @@
 //! The circles that people share, kept in memory.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use domain::circles::Circles;
 use event_log::{EventLog, Fold, FoldCheckpoint, Position, ReadError};
@@ -12,10 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Origin;
 use crate::commands::Outcome;
-use crate::follow::follow;
-
-/// How long a caller waits until its change is known here.
-const LEARNING: Duration = Duration::from_millis(500);
+use crate::follow::{LEARNING, follow};
 
 /// All circles, folded from the log. They may briefly lag behind what another process wrote.
 #[derive(Clone)]

@@ -12,9 +12,9 @@ use serde_json::json;
 use service::HttpError;
 
 use super::origin::OwnPage;
-use super::until;
 use crate::accounts::{ClientAddress, NOT_KEPT, session_for, with_code};
 use crate::body::SmallBody;
+use crate::follow::until;
 use crate::organizations::{Invitation, Joined, Joiner, accept, look};
 use crate::{App, Done, Origin, Refusal, answer};
 

@@ -10,17 +10,12 @@ mod runs;
 mod session;
 mod sos;
 
-use std::time::Duration;
-
 use axum::Router;
 use axum::routing::{delete, post};
 
 use crate::App;
 
 pub(crate) use operations::Operations;
-
-/// How long this process may take to learn what a page has just done.
-const LEARNING: Duration = Duration::from_millis(500);
 
 pub(crate) fn router() -> Router<App> {
     Router::new()
@@ -50,16 +45,4 @@ pub(crate) fn router() -> Router<App> {
         )
         .route("/dashboard/sos/{id}/resolve", post(sos::resolve_sos))
         .route("/dashboard/workflows/{id}/run", post(runs::run_workflow))
-}
-
-/// Waits briefly until this process knows of a change, so that the next page shows it.
-async fn until(known: impl Fn() -> bool, what: &'static str) {
-    let known = async {
-        while !known() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!(what, "This process has not seen the change yet");
-    }
 }

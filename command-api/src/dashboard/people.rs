@@ -11,9 +11,9 @@ use serde::Serialize;
 use service::HttpError;
 
 use super::origin::{OnPage, PageAddress};
-use super::until;
 use crate::accounts::NOT_KEPT;
 use crate::body::JsonBody;
+use crate::follow::until;
 use crate::organizations::{invite, link, remove, withdraw};
 use crate::{App, Origin, answer};
 

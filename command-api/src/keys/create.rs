@@ -1,7 +1,5 @@
 //! `POST /api/v1/keys`: creates an API key and shows it once.
 
-use std::time::Duration;
-
 use access::{Access, ApiKey, Authorized, Caller, Scope, scope};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,11 +13,9 @@ use service::HttpError;
 
 use crate::body::JsonBody;
 use crate::commands::{Decision, Outcome, Past};
+use crate::follow::until;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, LogError, Origin, answer};
-
-/// How long the directory of keys may take to learn of a new one.
-const LEARNING: Duration = Duration::from_millis(500);
 
 /// A newly created key. The key itself is not stored.
 #[derive(Clone, Serialize)]
@@ -185,14 +181,7 @@ fn derived(log: &EventLog, receipt: &Receipt, key_id: &KeyId) -> [u8; 32] {
 
 /// Waits briefly until this process knows of a key, so that the client can use it at once.
 pub(crate) async fn until_known(access: &Access, key: &str) {
-    let known = async {
-        while access.identify(key).is_err() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!("This process has not seen the new key yet");
-    }
+    until(|| access.identify(key).is_ok(), "A new key").await;
 }
 
 /// The number of keys that an organization may have, if it is reached.
