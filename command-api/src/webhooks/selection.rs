@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use domain::circles::{Circles, Viewer};
+use domain::circles::{Circles, FOLLOWED_ONE_BY_ONE, Viewer};
 use domain::webhook::any_matches;
 use event_log::{EventLog, Page, ReadError};
 use schemas::delivery::Outcome;
@@ -16,9 +16,6 @@ use crate::circles;
 const PAGE: usize = 1_000;
 /// Pages that are read at a time for all counts.
 const AT_ONCE: usize = 4;
-/// The positions of up to this many members are read one member after the other. Beyond that,
-/// everybody's are read.
-const BY_MEMBER: usize = 200;
 /// What a read counts as besides what it returns, in bytes.
 const READ_BYTES: usize = 1_024;
 
@@ -171,7 +168,7 @@ fn sources(circles: &Circles, org: &OrgId, span: &Span<'_>) -> Vec<Source> {
     let mut members = BTreeSet::new();
     for member in circles.members_of(org) {
         members.insert(member);
-        if members.len() > BY_MEMBER {
+        if members.len() > FOLLOWED_ONE_BY_ONE {
             return vec![Source::AllTracks];
         }
     }
@@ -187,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    const TRACKS: u64 = BY_MEMBER as u64;
+    const TRACKS: u64 = FOLLOWED_ONE_BY_ONE as u64;
 
     fn org() -> OrgId {
         OrgId::from("o1")
@@ -262,7 +259,7 @@ mod tests {
             let owner = CircleOwner::Organization(org());
             read(owner, (1..=members).map(joined), &["location.*"])
         };
-        assert_eq!(read(TRACKS).len(), BY_MEMBER);
+        assert_eq!(read(TRACKS).len(), FOLLOWED_ONE_BY_ONE);
         assert_eq!(read(TRACKS + 1), [Source::AllTracks]);
     }
 }

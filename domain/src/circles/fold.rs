@@ -15,6 +15,10 @@ use super::{Circle, Pauses, Place};
 #[cfg(test)]
 pub(super) use stored::restored;
 
+/// The positions of up to this many members of an organization's circles are read one member after
+/// the other. Beyond that, everybody's are read.
+pub const FOLLOWED_ONE_BY_ONE: usize = 200;
+
 /// The index of a circle among all. Every member of every circle holds one, and circle ids would
 /// take ten times the memory.
 type Slot = usize;

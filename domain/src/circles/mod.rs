@@ -22,7 +22,7 @@ pub use bounds::{Bounds, Full, JOINS};
 pub use circle::{Circle, Invite, Place};
 pub use decide::{CannotJoin, NotMember, add_place, create, invite, join, leave, remove_place};
 pub use disclosure::{Disclosure, DisclosureKind};
-pub use fold::{Circles, Viewer};
+pub use fold::{Circles, FOLLOWED_ONE_BY_ONE, Viewer};
 pub use period::Period;
 pub use request::{JoinRequest, NameRequest, PlaceRequest};
 pub use sharing::{PauseRequest, Pauses, pause, resume};

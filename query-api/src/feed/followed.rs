@@ -1,13 +1,11 @@
 //! The part of the log that a reader follows. Of positions, only those of an organization's members
 //! are followed, as long as these are few.
 
+use domain::circles::FOLLOWED_ONE_BY_ONE;
 use event_log::{Batch, EventLog, ReadError, Tail, TailError, Whose};
 use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use super::sharing::Sharing;
-
-/// Up to this many members are followed individually. Beyond that, all positions are scanned.
-const BY_NAME: usize = 200;
 
 /// What a reader follows.
 pub(super) struct Followed {
@@ -62,7 +60,7 @@ impl Followed {
         goes_on: bool,
     ) -> Result<Self, ReadError> {
         let members = sharing.members();
-        if members.len() > BY_NAME {
+        if members.len() > FOLLOWED_ONE_BY_ONE {
             let whose = Whose::Kind(AggregateType::Track);
             let events = log.read_for(Log::Locations, whose, after).await?;
             return Ok(Self {
