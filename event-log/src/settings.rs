@@ -4,9 +4,13 @@ use std::time::Duration;
 
 /// Where NATS listens unless configured otherwise.
 const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
+const TIMEOUT_MS: u64 = 1_500;
 const SLOW_MS: u64 = 3;
 const LEAST_MESSAGES: u64 = 500;
+const VAULT_CACHE_MS: u64 = 30_000;
 const FOLD_EVENTS: u64 = 50_000;
+const LOCATIONS_DAYS: u64 = 90;
+const DELIVERIES_DAYS: u64 = 30;
 
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,7 +35,7 @@ pub struct LogSettings {
 
     /// How long an append may take, acknowledgement and retries included, and how long a read of a
     /// command waits for an answer, in milliseconds.
-    #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
+    #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = TIMEOUT_MS)]
     pub log_timeout_ms: u64,
 
     /// How long the log may take to acknowledge before it counts as slow, in milliseconds. While it
@@ -52,7 +56,7 @@ pub struct LogSettings {
 
     /// How long an owner's encryption key stays in memory, in milliseconds. After one process has
     /// forgotten a person, the others can read their data for this long at most.
-    #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = 30_000)]
+    #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = VAULT_CACHE_MS)]
     pub vault_cache_ms: u64,
 
     /// After how many events of accounts and circles a process notes what it knows of them, so that
@@ -66,11 +70,11 @@ pub struct LogSettings {
     pub fold_events: u64,
 
     /// How many days positions are kept.
-    #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = 90)]
+    #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = LOCATIONS_DAYS)]
     pub locations_days: u64,
 
     /// How many days webhook delivery attempts are kept.
-    #[arg(long, env = "WAYPOST_DELIVERIES_DAYS", default_value_t = 30)]
+    #[arg(long, env = "WAYPOST_DELIVERIES_DAYS", default_value_t = DELIVERIES_DAYS)]
     pub deliveries_days: u64,
 }
 
@@ -82,13 +86,13 @@ impl LogSettings {
             nats_system_url: None,
             log_replicas: 1,
             log_prefix: String::new(),
-            log_timeout_ms: 1_500,
+            log_timeout_ms: TIMEOUT_MS,
             log_slow_ms: SLOW_MS,
             log_least_messages: LEAST_MESSAGES,
-            vault_cache_ms: 30_000,
+            vault_cache_ms: VAULT_CACHE_MS,
             fold_events: FOLD_EVENTS,
-            locations_days: 90,
-            deliveries_days: 30,
+            locations_days: LOCATIONS_DAYS,
+            deliveries_days: DELIVERIES_DAYS,
         }
     }
 
