@@ -28,3 +28,4 @@ pub mod workflow;
 
 pub use field::{FieldError, Invalid};
 pub use precondition::{Precondition, Revision, Unmet};
+pub use text::shortened;

@@ -64,6 +64,14 @@ pub(crate) fn shown(given: &str) -> String {
     given.chars().take(64).collect()
 }
 
+/// Shortens a text to its first `most` characters; `…` shows that there were more.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The type of a JSON value, for error messages.
 pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;

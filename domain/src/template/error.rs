@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// How much of an expression or message an error quotes.
+use crate::text::shortened;
+
+/// How many characters of an expression or message an error quotes.
 const QUOTED: usize = 200;
 
 /// A template that cannot be taken or rendered.
@@ -28,8 +30,8 @@ impl Error {
     pub(super) fn of(expression: &str, reason: &str) -> Self {
         Self {
             place: String::new(),
-            expression: Some(shortened(expression.trim())),
-            reason: shortened(reason),
+            expression: Some(shortened(expression.trim(), QUOTED)),
+            reason: shortened(reason, QUOTED),
         }
     }
 
@@ -49,13 +51,6 @@ impl Error {
         } else {
             format!("{place}.")
         })
-    }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(QUOTED) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

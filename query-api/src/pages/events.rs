@@ -5,6 +5,7 @@ mod tree;
 use axum::extract::State as AppState;
 use axum::http::Uri;
 use axum::response::Response;
+use domain::shortened;
 use domain::webhook::{check_pattern, matches};
 use event_log::Position;
 use minijinja::{Value, context};
@@ -23,6 +24,8 @@ use crate::state::State;
 
 /// Events per page.
 const SHOWN: usize = 50;
+/// Characters of an event's data that the list shows, on one line.
+const SHOWN_DATA: usize = 140;
 /// Events searched after one whose consequences are shown.
 const REACH: usize = 2_000;
 
@@ -85,7 +88,7 @@ pub(super) async fn list_events(
         (events, older) = (found.events, found.before.map(linked));
     }
     for event in &mut events {
-        event["data"] = Json::String(brief(&event["data"]));
+        event["data"] = Json::String(shortened(&event["data"].to_string(), SHOWN_DATA));
     }
     Ok(page.show(context! {
         events => shown(&events),
@@ -134,14 +137,4 @@ fn place(state: &State, text: &str) -> Result<Position, HttpError> {
     let position = state.log.parse_position(text);
     let position = position.ok().filter(|at| at.log() == Log::Events);
     position.ok_or_else(|| HttpError::bad_request("this is no position in the log of events"))
-}
-
-/// Returns the beginning of an event's data, on one line.
-fn brief(data: &Json) -> String {
-    const LONGEST: usize = 140;
-    let text = data.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
 }

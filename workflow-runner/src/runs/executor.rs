@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::run::{Attempt, End, Next, State, Work, next};
+use domain::shortened;
 use domain::template::Scrub;
 use event_log::{AppendError, ReadError};
 use futures::StreamExt as _;
@@ -41,8 +42,8 @@ const EVENTS_AT_ONCE: usize = 100;
 /// How often a run is read again because of other writers, before its job lets it go.
 const RELOADS: u32 = 5;
 const AGAIN: Duration = Duration::from_millis(50);
-/// How much of an error is recorded.
-const ERROR: usize = 1_000;
+/// How many characters of an error are recorded.
+const LONGEST_ERROR: usize = 1_000;
 
 type CallKey = (StepId, u32);
 
@@ -276,7 +277,7 @@ impl<'j> Executor<'j> {
         Box::pin(async move {
             let begun = evaluator.run(&org, begin).await;
             let begun = begun.map_err(|failed| failed.to_string()).flatten();
-            begun.map_err(|error| shortened(&scrub.text(&error)))
+            begun.map_err(|error| shortened(&scrub.text(&error), LONGEST_ERROR))
         })
     }
 
@@ -345,11 +346,4 @@ impl<'j> Executor<'j> {
 fn delays<'w>(work: &'w Work<'_>) -> impl Iterator<Item = &'w Attempt<'w>> {
     let over = work.over.iter().map(|(attempt, _)| attempt);
     over.filter(|attempt| matches!(attempt.step.action, Action::Delay(_)))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(ERROR) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::run::{Attempt, Run, retry_at};
+use domain::shortened;
 use event_log::ReadError;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
@@ -20,7 +21,7 @@ use super::super::job::{Outcome, Stop};
 use super::super::measure;
 use super::super::steps::{self, Begun, Call, encoded_len, http, record};
 use super::super::triggers::ExpiredWait;
-use super::{AGAIN, CallKey, Executor, shortened};
+use super::{AGAIN, CallKey, Executor, LONGEST_ERROR};
 use crate::task::Task;
 
 /// Memory of any run besides its data.
@@ -288,7 +289,7 @@ impl<'j> Executor<'j> {
                 let before = before.map_or(0, |step| step.attempts_before);
                 let nth = number.saturating_sub(before);
                 let next = again.then(|| retry_at(retry, nth, now, chance(), not_before));
-                let error = shortened(&error);
+                let error = shortened(&error, LONGEST_ERROR);
                 self.draft
                     .step_failed(id, number, error, next.flatten(), now);
             }
