@@ -63,6 +63,19 @@ impl EventLog {
             .await
     }
 
+    /// Passes the events of an aggregate after the sequence `after` to `take`, as
+    /// [`EventLog::all_pages`] does.
+    pub async fn pages_after(
+        &self,
+        stream: &StreamId,
+        after: u64,
+        take: impl FnMut(Vec<Recorded>),
+    ) -> Result<(), ReadError> {
+        let read = self.pages_from(stream, Start::After(after), PAGE, take);
+        read.within(&traces::part("log read", SpanKind::Client))
+            .await
+    }
+
     /// An aggregate's first event.
     pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);

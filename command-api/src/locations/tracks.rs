@@ -138,6 +138,27 @@ impl KnownTrack {
         Ok((known, found))
     }
 
+    /// Reads what was written after all that is known, a page at a time: another process was
+    /// faster. Returns `false` if nothing was, although a write after the last known event was
+    /// refused: events that count as known were erased, or have expired.
+    pub(super) async fn catch_up(
+        &mut self,
+        log: &EventLog,
+        account: AccountId,
+        needed: &Needed,
+    ) -> Result<bool, ReadError> {
+        let before = self.last;
+        let take = |page: Vec<Recorded>| {
+            for event in &page {
+                self.read(event, needed);
+            }
+        };
+        let stream = StreamId::of_track(account);
+        log.pages_after(&stream, before.unwrap_or_default(), take)
+            .await?;
+        Ok(self.last != before)
+    }
+
     /// Notes the next event of the log. Returns its fix if the request has one of the same time.
     fn read(&mut self, recorded: &Recorded, needed: &Needed) -> Option<DateTime<Utc>> {
         self.last = Some(recorded.sequence);

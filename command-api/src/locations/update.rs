@@ -112,7 +112,8 @@ async fn take(
         let keys_valid_since = app.commands.receipts_since(now);
         let needed = Needed::by(request.fixes(), receipt.is_some(), keys_valid_since, now);
         // A track that is not put back is loaded again: after a failure it is unknown what was
-        // written.
+        // written. What only the search of a load found is not part of the track, so the next
+        // attempt searches again if it needs that.
         let (mut known, mut found) = match track.take() {
             Some(known) if known.is_enough_for(&needed) => (known, HashSet::new()),
             _ => KnownTrack::load(log, account, &needed).await?,
@@ -144,6 +145,9 @@ async fn take(
             events,
         };
         let Some(position) = app.commands.commit(vec![write]).await? else {
+            if known.catch_up(log, account, &needed).await? {
+                *track = Some(known);
+            }
             return Ok(None);
         };
         let new = settled.iter().filter(|timed| timed.is_new);

@@ -22,7 +22,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-const PREFIX: &str = "commandtests";
+pub(crate) const PREFIX: &str = "commandtests";
 const DATABASE: &str = "command_api_tests";
 
 pub(crate) struct TestApi {
