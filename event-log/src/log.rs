@@ -33,6 +33,9 @@ const PAGES: usize = 4;
 const CALLS: usize = 4;
 /// How long the server has at least to create or change a stream, which it flushes to disk.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the leader of a stream has to answer for an outside reader, whose connection may have
+/// much else on it. A leader that has just been lost never answers.
+const READERS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The event log. Clones are cheap and share its connections.
 #[derive(Clone)]
@@ -43,10 +46,10 @@ pub struct EventLog {
 struct Shared {
     client: Client,
     /// Reads what this program itself follows, so that what it receives does not delay its appends.
-    followers: Client,
+    followers: jetstream::Context,
     answers_to_followers: AnswerTimes,
     /// Reads for outside readers, so that nothing they do delays appends.
-    readers: Client,
+    readers: jetstream::Context,
     answers_to_readers: AnswerTimes,
     /// Pages in flight to this program itself.
     pages: Semaphore,
@@ -76,12 +79,14 @@ impl EventLog {
     /// Connects, creates missing streams and checks those that exist.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(settings.nats_url()).await?;
-        let mut context = jetstream::new(client.clone());
-        context.set_timeout(settings.timeout().max(PREPARE_TIMEOUT));
+        let timeout = settings.timeout().max(PREPARE_TIMEOUT);
+        let context = context_of(&client, timeout);
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
         let followers = connection::open(settings.nats_url()).await?;
+        let followers = context_of(&followers, timeout);
         let readers = connection::open_in_background(settings.nats_url()).await?;
+        let readers = context_of(&readers, READERS_TIMEOUT);
         let opened = Opened::by(&context, settings, &keyring).await?;
         let keyring = opened.keyring.clone();
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
@@ -93,8 +98,8 @@ impl EventLog {
         let vault = Vault::open(&context, settings, opened).await?;
         let throttle = Throttle::new(settings);
         let appender = |log| {
-            let (client, subjects) = (client.clone(), subjects.clone());
-            Appender::start(client, subjects, streams.get(log), throttle.clone())
+            let (subjects, throttle) = (subjects.clone(), throttle.clone());
+            Appender::start(&context, subjects, streams.get(log), throttle)
         };
         let shared = Shared {
             events: appender(Log::Events),
@@ -283,7 +288,7 @@ impl EventLog {
         &self.shared.client
     }
 
-    pub(crate) fn followers(&self) -> &Client {
+    pub(crate) fn followers(&self) -> &jetstream::Context {
         &self.shared.followers
     }
 
@@ -306,7 +311,7 @@ impl EventLog {
         &self.shared.throttle
     }
 
-    pub(crate) fn readers(&self) -> &Client {
+    pub(crate) fn readers(&self) -> &jetstream::Context {
         &self.shared.readers
     }
 
@@ -340,6 +345,12 @@ impl EventLog {
     pub(crate) fn streams(&self) -> &Streams {
         &self.shared.streams
     }
+}
+
+fn context_of(client: &Client, timeout: Duration) -> jetstream::Context {
+    let mut context = jetstream::new(client.clone());
+    context.set_timeout(timeout);
+    context
 }
 
 pub(crate) async fn bucket(

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use async_nats::Client;
+use async_nats::jetstream::Context;
 use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::read::{Most, Start, StreamReader, decode};
@@ -127,7 +127,7 @@ impl EventLog {
     /// everything up to there even if another connection leads to a server with more.
     ///
     /// # Errors
-    /// If the log is unavailable, or silent for half a minute.
+    /// If the log is unavailable, or silent for ten seconds.
     pub async fn end_for_reader(&self, log: Log) -> Result<Position, ReadError> {
         let state = self
             .long_timeout_reader(self.readers(), log)
@@ -141,8 +141,8 @@ impl EventLog {
         CatchUp(self)
     }
 
-    fn long_timeout_reader(&self, client: &Client, log: Log) -> StreamReader {
-        StreamReader::new(client.clone(), self.streams().get(log)).with_long_timeout()
+    fn long_timeout_reader(&self, context: &Context, log: Log) -> StreamReader {
+        StreamReader::new(context, self.streams().get(log)).with_long_timeout()
     }
 }
 

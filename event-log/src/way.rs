@@ -45,7 +45,7 @@ pub(crate) struct Way {
 impl Way {
     /// For this program's own followers, which always take what comes and are only a few.
     pub(crate) fn of_this_program(log: &EventLog) -> Self {
-        let client = log.followers().clone();
+        let client = log.followers().client();
         Self {
             times: log.answers_to_followers().clone(),
             context: jetstream::new(client.clone()),
@@ -61,7 +61,7 @@ impl Way {
     /// For outside readers, who may be many and may take nothing. The bytes have room for the
     /// largest event; without it the server would never send one.
     pub(crate) fn of_readers(log: &EventLog) -> Self {
-        let client = log.readers().clone();
+        let client = log.readers().client();
         Self {
             times: log.answers_to_readers().clone(),
             context: jetstream::new(client.clone()),
@@ -85,6 +85,6 @@ impl Way {
     /// A reader of the same stream over this connection. Much else on it may come first.
     pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
         let timeout = ReadTimeout::of(self.times.timeout());
-        StreamReader::new(self.client.clone(), stream).with(timeout)
+        StreamReader::new(&self.context, stream).with(timeout)
     }
 }

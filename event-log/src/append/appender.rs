@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use async_nats::Client;
+use async_nats::jetstream::Context;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,14 +30,14 @@ pub(crate) struct Appender {
 
 impl Appender {
     pub(crate) fn start(
-        client: Client,
+        context: &Context,
         subjects: Subjects,
         stream: &LogStream,
         throttle: Throttle,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let load = Load::new(throttle);
-        let sender = Sender::new(client, stream, load.clone());
+        let sender = Sender::new(context, stream, load.clone());
         tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
         Self {
             sender,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_nats::jetstream::Context;
 use async_nats::{Client, Request};
 use tokio::time::Instant;
 
@@ -51,13 +52,13 @@ pub(super) enum Verdict {
 }
 
 impl Sender {
-    pub(super) fn new(client: Client, stream: &LogStream, load: Load) -> Self {
-        let reader = StreamReader::new(client.clone(), stream);
+    pub(super) fn new(context: &Context, stream: &LogStream, load: Load) -> Self {
+        let reader = StreamReader::new(context, stream);
         // A counter that first appears with its first fault shows no increase to an observer.
         let silence = Outcome::Silence(String::new()).reason();
         metrics::counter!(ATTEMPTS_FAILED, "reason" => silence).absolute(0);
         Self {
-            client,
+            client: context.client(),
             reader,
             load,
             times: AnswerTimes::of_appends(),

@@ -157,7 +157,7 @@ impl EventLog {
         writer: &mut Writer,
         counter: &mut Counter<'_>,
     ) -> Result<(), BackupError> {
-        let reader = StreamReader::new(self.client().clone(), &plan.stream);
+        let reader = StreamReader::new(self.context(), &plan.stream);
         let (mut deleted, mut since) = (Deleted::default(), Instant::now());
         while writer.last() < plan.end {
             let before = writer.last();

@@ -4,6 +4,7 @@
 use std::future::Future;
 
 use async_nats::Client;
+use async_nats::jetstream::Context;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use chrono::{DateTime, Utc};
@@ -14,7 +15,9 @@ use crate::{ReadError, connection};
 #[derive(Clone)]
 pub(super) struct Leader {
     client: Client,
-    stream: Stream,
+    /// Of the same connection: a stream's own handle asks over the one that it was opened on.
+    context: Context,
+    name: String,
     pub(super) timeout: ReadTimeout,
 }
 
@@ -25,16 +28,18 @@ pub(super) struct Taken {
 }
 
 impl Leader {
-    pub(super) fn new(client: Client, stream: Stream, timeout: ReadTimeout) -> Self {
+    pub(super) fn new(context: &Context, name: &str, timeout: ReadTimeout) -> Self {
         Self {
-            client,
-            stream,
+            client: context.client(),
+            context: context.clone(),
+            name: name.to_owned(),
             timeout,
         }
     }
 
     pub(super) async fn get(&self, sequence: u64) -> Result<Option<Stored>, ReadError> {
-        let found = self.wait(self.stream.get_raw_message(sequence)).await?;
+        let stream = self.stream().await?;
+        let found = self.wait(stream.get_raw_message(sequence)).await?;
         match found {
             Ok(message) => Ok(Some(stored(message))),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
@@ -49,7 +54,8 @@ impl Leader {
         sequence: u64,
     ) -> Result<Option<Stored>, ReadError> {
         let from = sequence.saturating_add(1);
-        let first = self.stream.get_first_raw_message_by_subject(subject, from);
+        let stream = self.stream().await?;
+        let first = stream.get_first_raw_message_by_subject(subject, from);
         match self.wait(first).await? {
             Ok(message) => Ok(Some(stored(message))),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
@@ -59,7 +65,8 @@ impl Leader {
 
     /// The last message on a subject; on `>` that of the whole stream.
     pub(super) async fn last(&self, subject: &str) -> Result<Option<Taken>, ReadError> {
-        let last = self.stream.get_last_raw_message_by_subject(subject);
+        let stream = self.stream().await?;
+        let last = stream.get_last_raw_message_by_subject(subject);
         match self.wait(last).await? {
             Ok(message) => Ok(Some(Taken {
                 at: taken_at(&message),
@@ -71,8 +78,15 @@ impl Leader {
     }
 
     pub(super) async fn info(&self) -> Result<Info, ReadError> {
-        let info = self.wait(self.stream.get_info()).await?;
+        let stream = self.stream().await?;
+        let info = self.wait(stream.get_info()).await?;
         info.map_err(|error| ReadError::Unavailable(error.to_string()))
+    }
+
+    /// The stream as a part of the reader's own connection, which asks the server nothing.
+    async fn stream(&self) -> Result<Stream<()>, ReadError> {
+        let stream = self.context.get_stream_no_info(&self.name).await;
+        stream.map_err(|error| ReadError::Unavailable(error.to_string()))
     }
 
     async fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ReadError> {

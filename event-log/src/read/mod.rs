@@ -10,8 +10,9 @@ mod timeout;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use async_nats::jetstream::Context;
 use async_nats::jetstream::stream::{Info, State};
-use async_nats::{Client, HeaderMap, Subject};
+use async_nats::{HeaderMap, Subject};
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemas::{EventId, Log, Recorded};
@@ -100,11 +101,12 @@ pub(crate) struct StreamReader {
 }
 
 impl StreamReader {
-    pub(crate) fn new(client: Client, stream: &LogStream) -> Self {
+    /// A reader over the connection of `context`.
+    pub(crate) fn new(context: &Context, stream: &LogStream) -> Self {
         Self {
             name: stream.name.clone(),
-            copies: Copies::new(client.clone(), &stream.name, stream.timeout),
-            leader: Leader::new(client, stream.stream.clone(), stream.timeout),
+            copies: Copies::new(context.client(), &stream.name, stream.timeout),
+            leader: Leader::new(context, &stream.name, stream.timeout),
             replicated: stream.replicated,
         }
     }
@@ -372,6 +374,6 @@ pub(crate) fn decode(stored: &Stored) -> Result<Recorded, ReadError> {
 
 impl EventLog {
     pub(crate) fn reader(&self, log: Log) -> StreamReader {
-        StreamReader::new(self.client().clone(), self.streams().get(log))
+        StreamReader::new(self.context(), self.streams().get(log))
     }
 }

@@ -92,10 +92,6 @@ impl Keys {
         Ok(Self { shared })
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.shared.client
-    }
-
     pub(super) fn context(&self) -> &Context {
         &self.shared.context
     }

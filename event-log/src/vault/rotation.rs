@@ -281,7 +281,7 @@ impl Rotation<'_> {
 
     async fn page(&self, after: u64, names: &str) -> Result<Found, VaultError> {
         let subject = format!("{}{names}", self.keys.bucket().prefix);
-        let reader = StreamReader::new(self.keys.client().clone(), &self.stream);
+        let reader = StreamReader::new(self.keys.context(), &self.stream);
         let most = Most {
             messages: PAGE,
             ..Most::BATCH

@@ -67,6 +67,33 @@ async fn a_reader_that_stops_holds_what_it_asked_for_last() {
 }
 
 #[tokio::test]
+async fn the_leader_is_asked_for_a_reader_over_the_connection_that_its_pages_come_by() {
+    let log = TestLog::new().await;
+    let name = stream_name(&log.settings, Log::Events);
+    let raw = log.raw().await;
+    let client = raw.client();
+    let subject = format!("$JS.API.*.*.{name}");
+    let mut questions = client.subscribe(subject).await.unwrap();
+    let mut connection = async || {
+        let next = timeout(Duration::from_secs(20), questions.next());
+        let question = next.await.unwrap().unwrap();
+        // The server's answers come to an inbox of the connection.
+        let inbox = question.reply.unwrap();
+        inbox.rsplit_once('.').unwrap().0.to_owned()
+    };
+    // Once this is answered, the server has the subscription that was sent before.
+    raw.get_stream(&name).await.unwrap();
+    connection().await;
+    log.end(Log::Events).await.unwrap();
+    let of_decisions = connection().await;
+    log.first_for_reader(&fresh_run()).await.unwrap();
+    let of_readers = connection().await;
+    assert_ne!(of_readers, of_decisions);
+    log.end_for_reader(Log::Events).await.unwrap();
+    assert_eq!(connection().await, of_readers);
+}
+
+#[tokio::test]
 async fn a_hundred_readers_that_take_nothing_hold_up_no_append() {
     let log = TestLog::new().await;
     fill(&log).await;

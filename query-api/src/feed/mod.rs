@@ -5,6 +5,7 @@
 //! server-sent events that continue. A reader holds a place ([`places`]) while it takes what it
 //! requested, and no longer than its key is valid.
 
+mod end;
 mod followed;
 mod kept;
 mod line;
@@ -110,15 +111,12 @@ async fn answer(
 
 /// Waits until the log has reached a position, for as long as other reads wait for projections.
 async fn reached(state: &State, position: Position) -> Result<(), HttpError> {
-    let reaching = async {
-        loop {
-            let end = state.log.end_for_reader(position.log()).await;
-            if end.is_ok_and(|end| end.sequence() >= position.sequence()) {
-                return;
-            }
-            sleep(AGAIN).await;
-        }
+    let log = position.log();
+    let ask = move || async move {
+        let end = state.log.end_for_reader(log).await;
+        end.map(Position::sequence)
     };
+    let reaching = state.feeds.end(log).reached(position.sequence(), ask);
     let waited = timeout(state.position_wait, reaching).await;
     waited.map_err(|_| not_reached())
 }

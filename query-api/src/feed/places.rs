@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use access::Caller;
 use axum::http::{HeaderValue, StatusCode, header};
-use schemas::{KeyId, OrgId};
+use schemas::{KeyId, Log, OrgId};
 use service::outflow::StreamLimits;
 use service::{HttpError, Share, Shares};
 
+use super::end::End;
 use super::kept::KeptSharings;
 use super::settings::FeedSettings;
 
@@ -36,7 +37,16 @@ pub(crate) struct Feeds {
     beginning: Shares<OrgId>,
     turns: Turns,
     sharings: KeptSharings,
+    ends: Arc<Ends>,
     of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
+}
+
+/// The known ends of the logs.
+#[derive(Debug, Default)]
+struct Ends {
+    events: End,
+    locations: End,
+    deliveries: End,
 }
 
 /// What readers share while they read. Clones share their state.
@@ -72,6 +82,7 @@ impl Feeds {
             beginning: Shares::new(BEGIN_AT_ONCE),
             turns: Turns::new((background::processors() - 1).max(1)),
             sharings: KeptSharings::default(),
+            ends: Arc::default(),
             of_key: Arc::default(),
             settings,
         }
@@ -117,6 +128,15 @@ impl Feeds {
     /// Returns what is known about who may be seen.
     pub(super) fn sharings(&self) -> &KeptSharings {
         &self.sharings
+    }
+
+    /// Returns the known end of a log.
+    pub(super) fn end(&self, log: Log) -> &End {
+        match log {
+            Log::Events => &self.ends.events,
+            Log::Locations => &self.ends.locations,
+            Log::Deliveries => &self.ends.deliveries,
+        }
     }
 
     /// Returns how long feeds wait for their readers.
