@@ -28,7 +28,7 @@ use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
 /// How many of those who were alerted get their names in the response: nothing limits calls, and an
 /// organization's circle may have very many members.
 const NAMED: usize = 1_000;
-/// Names that are read concurrently.
+/// Names that are read concurrently. So many are read first, over the connection of commands.
 const AT_ONCE: usize = 32;
 /// How long the response waits for names.
 const NAMING: Duration = Duration::from_secs(2);
@@ -150,7 +150,8 @@ async fn first(log: &EventLog, id: &SosId) -> Result<Triggered, LogError> {
 /// report it as failed nor delay the response for long.
 async fn alerted(log: &EventLog, audience: &[AccountId]) -> Vec<Alerted> {
     let first: Vec<AccountId> = audience.iter().copied().take(NAMED).collect();
-    let reads = first.into_iter().map(|id| named(log, id));
+    let reads = first.into_iter().enumerate();
+    let reads = reads.map(|(place, id)| named(log, place, id));
     let reads = stream::iter(reads).buffer_unordered(AT_ONCE);
     let read = reads.take_until(sleep(NAMING)).filter_map(ready);
     let mut names: HashMap<AccountId, String> = read.collect().await;
@@ -161,11 +162,17 @@ async fn alerted(log: &EventLog, audience: &[AccountId]) -> Vec<Alerted> {
     alerted.collect()
 }
 
-/// Reads a person's name by the connection of outside readers: no decision waits for it.
-async fn named(log: &EventLog, account: AccountId) -> Option<(AccountId, String)> {
+/// Reads a person's name. The connection of outside readers gives way to everything else, and may
+/// return no name in time on a busy machine. So the first are read over the connection of commands,
+/// which are as many as a circle usually has; no more than these, since other commands wait for it.
+async fn named(log: &EventLog, place: usize, account: AccountId) -> Option<(AccountId, String)> {
     let stream = StreamId::of_account(account);
-    let first = log.first_for_reader(&stream).await.ok()??;
-    let Event::AccountRegistered(registered) = first.event else {
+    let first = if place < AT_ONCE {
+        log.first(&stream).await
+    } else {
+        log.first_for_reader(&stream).await
+    };
+    let Event::AccountRegistered(registered) = first.ok()??.event else {
         return None;
     };
     let binding = Binding::Name(account);

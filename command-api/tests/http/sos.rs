@@ -9,10 +9,11 @@ use schemas::{
     AccountId, AggregateType, CircleId, Context, Event, EventId, NewEvent, OrgId, SYSTEM_ORG,
     Sealed, SosId, StreamId, TokenId,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::{Answer, TestApi, connect_log};
+use crate::wiretap::Wiretap;
 
 /// Requests of a free account in an hour.
 const REQUESTS: usize = 100;
@@ -141,6 +142,36 @@ async fn everybody_who_is_alerted_is_listed_and_the_first_thousand_by_name() {
     assert_eq!(audience[0], json!({"id": first, "name": "Bob"}));
     let unnamed = &audience[others.len() - 1];
     assert_eq!(*unnamed, json!({"id": last, "name": null}));
+}
+
+/// The connection of outside readers gives way to everything else.
+#[tokio::test]
+async fn the_names_of_the_first_who_are_alerted_are_not_read_as_for_an_outside_reader() {
+    const FIRST: usize = 32;
+    let (log, caller) = (connect_log().await, new_account());
+    let others = others(caller, 40);
+    share_circle(&log, caller, &others).await;
+    let api = TestApi::open().await;
+    let mut reads = Wiretap::on("EVENTS").await;
+    let caller = Person::with_account(&api, caller);
+    let called = caller.send("POST", "/sos/trigger", None).await;
+    assert_eq!(called.status, 202, "{}", called.body);
+    let reads = reads.until_now().await;
+    let connection = |account: &AccountId| {
+        let account = log.subject_of(&StreamId::of_account(*account));
+        let read = reads.iter().find(|read| {
+            let query: Value = serde_json::from_slice(&read.payload).unwrap_or_default();
+            query["next_by_subj"] == account.as_str()
+        });
+        // Answers come to an inbox of the connection.
+        let inbox = read?.reply.as_ref()?;
+        Some(inbox.rsplit_once('.')?.0.to_owned())
+    };
+    let connections: Vec<_> = others.iter().map(connection).collect();
+    let (first, rest) = connections.split_at(FIRST);
+    assert!(first[0].is_some());
+    assert!(first.iter().all(|one| *one == first[0]), "{first:?}");
+    assert!(rest.iter().all(|one| *one != first[0]), "{rest:?}");
 }
 
 /// Each answer repeats the whole audience, so these do not fit into one page.
