@@ -14,6 +14,8 @@ mod precondition;
 mod random;
 mod repeatable;
 mod settings;
+#[cfg(test)]
+mod test_log;
 
 pub mod accounts;
 pub mod circles;

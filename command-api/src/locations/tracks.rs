@@ -196,11 +196,13 @@ impl KnownTrack {
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
+    use event_log::{Expected, Write};
     use schemas::location::Updated;
-    use schemas::{Context, EventId, Receipt, Sealed};
+    use schemas::{Context, EventId, NewEvent, Receipt, Sealed};
     use uuid::Uuid;
 
     use super::*;
+    use crate::test_log;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
@@ -292,6 +294,59 @@ mod tests {
         assert!(!known.is_enough_for(&needed));
         assert!(known.is_enough_for(&without_key(at(90 * 86_400))));
         assert_eq!(known.last, Some(9_999));
+    }
+
+    /// Writes a fix that was made in this second, with a key of its own, after `last`. Returns its
+    /// sequence.
+    async fn write(log: &EventLog, account: AccountId, second: i64, last: Option<u64>) -> u64 {
+        let recorded = recorded(second);
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: recorded.time,
+            event: recorded.event,
+            context: Context::default(),
+            receipt: Some(Receipt {
+                key: key(second),
+                fingerprint: "f".to_owned(),
+            }),
+        };
+        let write = Write {
+            stream: StreamId::of_track(account),
+            expected: Expected::after(last),
+            events: vec![event],
+        };
+        log.commit(write.into()).await.unwrap().sequence()
+    }
+
+    #[tokio::test]
+    async fn what_another_process_wrote_is_known_beside_what_was_known_before() {
+        let (log, other) = (test_log::connect().await, test_log::connect().await);
+        let account = AccountId(Uuid::new_v4().as_u64_pair().0 >> 12);
+        let needed = with_key(at(2));
+        let mut known = KnownTrack::new(None, needed.since());
+        let first = write(&log, account, 1, None).await;
+        known.append([at(1)].into_iter(), Some(&key(1)), &needed, first);
+        let second = write(&other, account, 2, Some(first)).await;
+        assert!(known.catch_up(&log, account, &needed).await.unwrap());
+        assert_eq!(known.last, Some(second));
+        assert!(known.is_enough_for(&needed));
+        for number in [1, 2] {
+            assert!(known.fixes.has(at(number)));
+            let used = known.keys.used(&key(number), needed.keys_valid_since);
+            assert!(used.is_some(), "{number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_track_that_was_erased_does_not_catch_up() {
+        let log = test_log::connect().await;
+        let account = AccountId(Uuid::new_v4().as_u64_pair().0 >> 12);
+        let needed = with_key(at(1));
+        let mut known = KnownTrack::new(None, needed.since());
+        let last = write(&log, account, 1, None).await;
+        known.append([at(1)].into_iter(), Some(&key(1)), &needed, last);
+        log.erase(&StreamId::of_track(account)).await.unwrap();
+        assert!(!known.catch_up(&log, account, &needed).await.unwrap());
     }
 
     #[test]

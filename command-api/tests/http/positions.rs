@@ -29,12 +29,12 @@ async fn send(api: &TestApi, person: AccountId, key: &str, body: &'static str) -
 /// How often this person's track was searched by time since the last call.
 async fn searches(reads: &mut Wiretap, api: &TestApi, person: AccountId) -> usize {
     let track = api.commands.log().subject_of(&StreamId::of_track(person));
-    let is_search = |request: &async_nats::Message| {
+    let is_search = |request: &&async_nats::Message| {
         let query: Value = serde_json::from_slice(&request.payload).unwrap_or_default();
         query["next_by_subj"] == track.as_str() && !query["start_time"].is_null()
     };
     let requests = reads.until_now().await;
-    requests.iter().filter(|request| is_search(request)).count()
+    requests.iter().filter(is_search).count()
 }
 
 #[tokio::test]
