@@ -125,7 +125,7 @@ impl Counter<'_> {
             let page = self.log.page(Log::Deliveries, self.org, only, after, PAGE);
             let page = page.await?;
             self.charge(&page);
-            count += self.still_failed(webhook, &page).await?;
+            count += self.still_failed(webhook, through, &page).await?;
             if page.complete {
                 break;
             }
@@ -134,11 +134,18 @@ impl Counter<'_> {
         Ok(count)
     }
 
-    /// How many of the page's events are the last of such a delivery.
-    async fn still_failed(&self, webhook: &WebhookId, page: &Page) -> Result<u64, ReadError> {
+    /// How many of the page's events up to `through` are the last of such a delivery.
+    async fn still_failed(
+        &self,
+        webhook: &WebhookId,
+        through: u64,
+        page: &Page,
+    ) -> Result<u64, ReadError> {
         let failed = |recorded: &&Recorded| match &recorded.event {
             Event::DeliveryAttempted(attempted) => {
-                attempted.message.webhook_id == *webhook && attempted.outcome == Outcome::Failed
+                recorded.sequence <= through
+                    && attempted.message.webhook_id == *webhook
+                    && attempted.outcome == Outcome::Failed
             }
             _ => false,
         };
@@ -178,11 +185,14 @@ fn sources(circles: &Circles, org: &OrgId, span: &Span<'_>) -> Vec<Source> {
 
 #[cfg(test)]
 mod tests {
+    use event_log::{Expected, Write};
     use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft};
-    use schemas::{AccountId, CircleId, Context, EventId, Sealed};
+    use schemas::delivery::{Attempted, Message};
+    use schemas::{AccountId, CircleId, Context, EventId, NewEvent, Sealed};
     use uuid::Uuid;
 
     use super::*;
+    use crate::test_log;
 
     const TRACKS: u64 = FOLLOWED_ONE_BY_ONE as u64;
 
@@ -261,5 +271,55 @@ mod tests {
         };
         assert_eq!(read(TRACKS).len(), FOLLOWED_ONE_BY_ONE);
         assert_eq!(read(TRACKS + 1), [Source::AllTracks]);
+    }
+
+    /// An endpoint's delivery fails at its first attempt.
+    async fn fail(log: &EventLog, org: &OrgId, webhook: &WebhookId, delivery: &str) {
+        let attempted = Event::DeliveryAttempted(Attempted {
+            message: Message {
+                delivery_id: delivery.into(),
+                webhook_id: webhook.clone(),
+                event_id: EventId(Uuid::nil()),
+                event_sequence: 1,
+                event_type: "run.started".to_owned(),
+            },
+            attempt: 1,
+            at: DateTime::UNIX_EPOCH,
+            duration_ms: 1,
+            status: Some(500),
+            error: None,
+            response: None,
+            outcome: Outcome::Failed,
+        });
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: DateTime::UNIX_EPOCH,
+            event: attempted,
+            context: Context::default(),
+            receipt: None,
+        };
+        let write = Write {
+            stream: StreamId::new(org, AggregateType::Delivery, delivery),
+            expected: Expected::Empty,
+            events: vec![event],
+        };
+        log.commit(write.into()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_failed_after_the_request_is_not_counted() {
+        let (log, org) = (test_log::connect().await, OrgId::from(Uuid::new_v4()));
+        let (webhook, turns) = (WebhookId::from("h1"), ReplayTurns::default());
+        fail(&log, &org, &webhook, "before").await;
+        let through = log.end(Log::Deliveries).await.unwrap().sequence();
+        fail(&log, &org, &webhook, "after").await;
+        let counter = Counter {
+            log: &log,
+            turns: &turns,
+            org: &org,
+        };
+        assert_eq!(counter.failed(&webhook, through).await.unwrap(), 1);
+        let through = log.end(Log::Deliveries).await.unwrap().sequence();
+        assert_eq!(counter.failed(&webhook, through).await.unwrap(), 2);
     }
 }
