@@ -10,7 +10,7 @@ export {
 } from "./export.js";
 export type { Feed, FeedOptions, FeedQuery } from "./feeds.js";
 export type { RequestOptions } from "./http.js";
-export type { List, Page, PageQuery, SearchQuery } from "./list.js";
+export type { List, Page, PageQuery, SearchQuery, ShortQuery } from "./list.js";
 export type {
   AnalyticsResource,
   Keys,

@@ -29,6 +29,12 @@ export interface SearchQuery extends PageQuery {
   q?: string | undefined;
 }
 
+/** Selects a page of a short list, filters it and sorts it. */
+export interface ShortQuery<By extends string = "createdAt" | "name"> extends SearchQuery {
+  /** Newest first unless given; `-` before it descends. */
+  sort?: By | `-${By}` | undefined;
+}
+
 /** A list, fetched page by page during iteration; each page is a request that is retried on its own. */
 export class List<T> implements AsyncIterable<T> {
   readonly #page: (query: Query) => Promise<Page<T>>;

@@ -1,6 +1,13 @@
 // An organization's resources, with a key: workflows and runs, keys, webhooks, analytics, circles.
 import type { Http, RequestOptions } from "./http.js";
-import { List, type Page, type PageQuery, readPage, type SearchQuery } from "./list.js";
+import {
+  List,
+  type Page,
+  type PageQuery,
+  readPage,
+  type SearchQuery,
+  type ShortQuery,
+} from "./list.js";
 import { operations } from "./operations.js";
 import type {
   Analytics,
@@ -72,7 +79,7 @@ export class Workflows extends Resource {
   }
 
   /** All workflows; with `q` those whose name or id contains it. */
-  list(query?: SearchQuery, options?: RequestOptions): List<WorkflowSummary> {
+  list(query?: ShortQuery, options?: RequestOptions): List<WorkflowSummary> {
     return this.listOf(operations.listWorkflows, [], query, options);
   }
 
@@ -120,7 +127,7 @@ export class Keys extends Resource {
   }
 
   /** All keys, or with `q` those whose name or id contains it. */
-  list(query?: SearchQuery, options?: RequestOptions): List<Key> {
+  list(query?: ShortQuery, options?: RequestOptions): List<Key> {
     return this.listOf(operations.listKeys, [], query, options);
   }
 
@@ -139,7 +146,7 @@ export class Webhooks extends Resource {
   }
 
   /** All endpoints, or with `q` those whose address, description or id contains it. */
-  list(query?: SearchQuery, options?: RequestOptions): List<Webhook> {
+  list(query?: ShortQuery<"createdAt">, options?: RequestOptions): List<Webhook> {
     return this.listOf(operations.listWebhooks, [], query, options);
   }
 

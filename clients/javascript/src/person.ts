@@ -1,6 +1,6 @@
 // A person's resources, with an access token: account, positions, circles, SOS.
 import type { RequestOptions } from "./http.js";
-import type { List, PageQuery } from "./list.js";
+import type { List, ShortQuery } from "./list.js";
 import { operations } from "./operations.js";
 import { Resource } from "./organization.js";
 import type {
@@ -130,8 +130,8 @@ export class Circles extends Resource {
     return this.http.json({ operation: operations.createCircle, body: circle, options });
   }
 
-  /** The person's circles. */
-  list(query?: PageQuery, options?: RequestOptions): List<Circle> {
+  /** The person's circles; with `q` those whose name contains it. */
+  list(query?: ShortQuery, options?: RequestOptions): List<Circle> {
     return this.listOf(operations.listCircles, [], query, options);
   }
 

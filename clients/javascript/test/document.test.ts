@@ -113,16 +113,16 @@ type Asked<Method> = Method extends (query?: infer Query, ...rest: never[]) => u
     : never;
 
 const page = ["limit", "page", "cursor"] as const;
-const workflows: Asked<Waypost["workflows"]["list"]> = [...page, "q"];
+const workflows: Asked<Waypost["workflows"]["list"]> = [...page, "q", "sort"];
 const runs: Asked<Waypost["workflows"]["runs"]> = [...page, "state"];
 const listed = [...page, "q", "sort", "createdFrom", "createdBefore"] as const;
 const orders: Asked<Waypost["orders"]["list"]> = [...listed, "status"];
 const leads: Asked<Waypost["leads"]["list"]> = [...listed, "status"];
 const clients: Asked<Waypost["clients"]["list"]> = [...listed, "city", "isActive"];
-const keys: Asked<Waypost["keys"]["list"]> = [...page, "q"];
-const webhooks: Asked<Waypost["webhooks"]["list"]> = [...page, "q"];
+const keys: Asked<Waypost["keys"]["list"]> = [...page, "q", "sort"];
+const webhooks: Asked<Waypost["webhooks"]["list"]> = [...page, "q", "sort"];
 const deliveries: Asked<Waypost["webhooks"]["deliveries"]> = [...page, "q"];
-const circles: Asked<Waypost["circles"]["list"]> = [...page];
+const circles: Asked<Waypost["circles"]["list"]> = [...page, "q", "sort"];
 const analytics: Asked<Waypost["analytics"]["get"]> = ["from", "to", "by", "timezone", "groupBy"];
 const companies: Asked<Waypost["companies"]["export"]> = ["format", "updatedSince"];
 const events: Asked<Waypost["events"]["read"]> = ["after", "types", "limit"];

@@ -10,9 +10,10 @@ use sqlx::PgPool;
 use sqlx::types::Json;
 
 use crate::locations::bigint;
-use crate::paging::{Listed, Page, Parameters};
+use crate::paging::{BY_TIME_AND_NAME, Listed, Parameters, SortKey};
 use crate::progress::Projection;
 use crate::reading::PersonalReading;
+use crate::search::{ShortQuery, find_short_page};
 
 /// Maximum number of members shown of a circle, and of all circles of a page together: the more
 /// circles, the fewer members of each.
@@ -28,6 +29,9 @@ struct Circle {
     organization: Option<String>,
     members: Json<Vec<Member>>,
     created_at: DateTime<Utc>,
+    /// The beginning of its name, if the list is ordered by it.
+    #[serde(skip)]
+    name_key: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,76 +48,73 @@ impl Listed for Circle {
     fn id(&self) -> &str {
         &self.id
     }
+
+    fn sort_key(&self) -> SortKey {
+        SortKey::of(self.name_key.as_deref(), self.created_at)
+    }
 }
 
 pub(super) async fn list_circles(
     reading: PersonalReading,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::from_parameters(&Parameters::of(&uri)?)?;
+    let query = ShortQuery::from_parameters(&Parameters::of(&uri)?, BY_TIME_AND_NAME)?;
     let needed = [
         Projection::Accounts,
         Projection::Circles,
         Projection::Organizations,
     ];
     let models = reading.models(&needed).await?;
-    let total = count_circles(reading.account(), models).await?;
-    let circles = find_circles(reading.account(), &page, models).await?;
-    Ok(page.answer(&uri, circles, total))
+    let total = count_circles(reading.account(), &query, models).await?;
+    let circles = find_circles(reading.account(), &query, models).await?;
+    Ok(query.page.answer(&uri, circles, total))
 }
 
-async fn count_circles(account: AccountId, models: &PgPool) -> Result<i64, sqlx::Error> {
+/// Returns the number of a person's circles with the query's text in their name.
+async fn count_circles(
+    account: AccountId,
+    query: &ShortQuery,
+    models: &PgPool,
+) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM circle_members
-           WHERE account_id = $1 AND left_at IS NULL"#,
+        r#"SELECT count(*) AS "total!"
+           FROM circle_members AS mine JOIN circles AS circle USING (circle_id)
+           WHERE mine.account_id = $1 AND mine.left_at IS NULL
+             AND ($2::text IS NULL OR circle.name ILIKE $2)"#,
         bigint(account),
+        query.pattern(),
     )
     .fetch_one(models)
     .await
 }
 
+/// Returns a page of those circles.
 async fn find_circles(
     account: AccountId,
-    page: &Page,
+    query: &ShortQuery,
     models: &PgPool,
 ) -> Result<Vec<Circle>, sqlx::Error> {
-    sqlx::query_as!(
-        Circle,
-        r#"SELECT circle.circle_id AS "id!", circle.name AS "name?", org.name AS "organization?",
-                  (SELECT coalesce(json_agg(json_build_object('id', member.account_id,
-                                                              'name', member.name)
-                                            ORDER BY member.account_id), '[]')
-                   FROM (
-                       SELECT account_id, a.name
-                       FROM circle_members AS m JOIN accounts AS a USING (account_id)
-                       WHERE m.circle_id = circle.circle_id AND m.left_at IS NULL
-                       ORDER BY account_id LIMIT least($6::bigint, $7::bigint / circle.shown)
-                   ) AS member
-                  ) AS "members!: Json<Vec<Member>>",
-                  circle.created_at AS "created_at!"
-           FROM (
-               SELECT page.*, count(*) OVER () AS shown
-               FROM (
-                   SELECT circle.circle_id, circle.name, circle.owner_org, circle.created_at
-                   FROM circle_members AS mine
-                   JOIN circles AS circle USING (circle_id)
-                   WHERE mine.account_id = $1 AND mine.left_at IS NULL
-                     AND circle.created_at <= coalesce($2::timestamptz, 'infinity')
-                     AND (circle.created_at < coalesce($2::timestamptz, 'infinity')
-                          OR circle.circle_id > $3)
-                   ORDER BY circle.created_at DESC, circle.circle_id OFFSET $4 LIMIT $5
-               ) AS page
-           ) AS circle
-           LEFT JOIN organizations AS org ON org.org_id = circle.owner_org
-           ORDER BY circle.created_at DESC, circle.circle_id"#,
-        bigint(account),
-        page.after_time(),
-        page.after_id(),
-        page.offset(),
-        page.fetched(),
-        MEMBERS,
-        MEMBERS_IN_ALL,
+    find_short_page!(
+        Circle:
+        r#"id AS "id!", name AS "name?",
+           (SELECT org.name FROM organizations AS org
+            WHERE org.org_id = page.owner_org) AS "organization?",
+           (SELECT coalesce(json_agg(json_build_object('id', member.account_id,
+                                                       'name', member.name)
+                                     ORDER BY member.account_id), '[]')
+            FROM (
+                SELECT account_id, a.name
+                FROM circle_members AS m JOIN accounts AS a USING (account_id)
+                WHERE m.circle_id = page.id AND m.left_at IS NULL
+                ORDER BY account_id
+                LIMIT least($9::bigint, $10::bigint / (SELECT count(*) FROM page))
+            ) AS member
+           ) AS "members!: Json<Vec<Member>>",
+           created_at AS "created_at!", name_key"#
+        from r"SELECT circle.circle_id AS id, circle.name, circle.owner_org, circle.created_at
+               FROM circle_members AS mine JOIN circles AS circle USING (circle_id)
+               WHERE mine.account_id = $1 AND mine.left_at IS NULL
+                 AND ($2::text IS NULL OR circle.name ILIKE $2)",
+        (bigint(account), query, MEMBERS, MEMBERS_IN_ALL), models
     )
-    .fetch_all(models)
-    .await
 }

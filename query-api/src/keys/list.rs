@@ -9,10 +9,10 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use crate::paging::{Listed, Page, Parameters};
+use crate::paging::{BY_TIME_AND_NAME, Listed, Parameters, SortKey};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{anywhere, search_text};
+use crate::search::{ShortQuery, find_short_page};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,6 +25,9 @@ pub(crate) struct ApiKey {
     created_at: DateTime<Utc>,
     last_used_at: Option<DateTime<Utc>>,
     created_by: String,
+    /// The beginning of its name, if the list is ordered by it.
+    #[serde(skip)]
+    name_key: Option<String>,
 }
 
 impl Listed for ApiKey {
@@ -35,67 +38,60 @@ impl Listed for ApiKey {
     fn id(&self) -> &str {
         &self.key_id
     }
+
+    fn sort_key(&self) -> SortKey {
+        SortKey::of(self.name_key.as_deref(), self.created_at)
+    }
 }
 
 pub(super) async fn list_keys(
     reading: Reading<scope::ManageKeys>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let parameters = Parameters::of(&uri)?;
-    let page = Page::from_parameters(&parameters)?;
-    let text = search_text(&parameters)?;
+    let query = ShortQuery::from_parameters(&Parameters::of(&uri)?, BY_TIME_AND_NAME)?;
     let models = reading.models(&[Projection::ApiKeys]).await?;
-    let total = count_keys(reading.org(), text.as_deref(), models).await?;
-    let keys = find_keys(reading.org(), text.as_deref(), &page, models).await?;
-    Ok(page.answer(&uri, keys, total))
+    let total = count_keys(reading.org(), &query, models).await?;
+    let keys = find_keys(reading.org(), &query, models).await?;
+    Ok(query.page.answer(&uri, keys, total))
 }
 
-/// Returns the number of keys with a text in their name or id.
+/// Returns the number of keys with the query's text in their name or id.
 pub(crate) async fn count_keys(
     org: &OrgId,
-    text: Option<&str>,
+    query: &ShortQuery,
     models: &PgPool,
 ) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM api_keys
            WHERE org_id = $1 AND ($2::text IS NULL OR name || E'\n' || key_id ILIKE $2)"#,
         org.as_str(),
-        text.map(anywhere),
+        query.pattern(),
     )
     .fetch_one(models)
     .await
 }
 
-/// Returns those keys, newest first. An organization has few keys, so no index is needed.
+/// Returns a page of those keys. The checks of a busy key are counted under a second slightly in
+/// the future.
 pub(crate) async fn find_keys(
     org: &OrgId,
-    text: Option<&str>,
-    page: &Page,
+    query: &ShortQuery,
     models: &PgPool,
 ) -> Result<Vec<ApiKey>, sqlx::Error> {
-    // The checks of a busy key are counted under a second slightly in the future.
-    sqlx::query_as!(
-        ApiKey,
-        r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at, created_by,
-                  to_timestamp((
-                      SELECT max(least(use.second, floor(extract(epoch FROM now()))::bigint)) FROM (
-                          SELECT counter, second FROM limit_windows
-                          UNION ALL SELECT counter, second FROM limit_uses
-                      ) AS use
-                      WHERE use.counter IN ('hourly/' || key_id, 'minute/' || key_id)
-                  )) AS last_used_at
-           FROM api_keys
-           WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
-             AND (created_at < coalesce($2::timestamptz, 'infinity') OR key_id > $3)
-             AND ($6::text IS NULL OR name || E'\n' || key_id ILIKE $6)
-           ORDER BY created_at DESC, key_id OFFSET $4 LIMIT $5"#,
-        org.as_str(),
-        page.after_time(),
-        page.after_id(),
-        page.offset(),
-        page.fetched(),
-        text.map(anywhere),
+    find_short_page!(
+        ApiKey:
+        r#"id AS "key_id!", name AS "name!", scopes AS "scopes!", rate_limit AS "rate_limit!",
+           expires_at AS "expires_at?", created_at AS "created_at!", created_by AS "created_by!",
+           to_timestamp((
+               SELECT max(least(use.second, floor(extract(epoch FROM now()))::bigint)) FROM (
+                   SELECT counter, second FROM limit_windows
+                   UNION ALL SELECT counter, second FROM limit_uses
+               ) AS use
+               WHERE use.counter IN ('hourly/' || page.id, 'minute/' || page.id)
+           )) AS last_used_at, name_key"#
+        from r"SELECT key_id AS id, name, scopes, rate_limit, expires_at, created_at, created_by
+               FROM api_keys
+               WHERE org_id = $1 AND ($2::text IS NULL OR name || E'\n' || key_id ILIKE $2)",
+        (org.as_str(), query), models
     )
-    .fetch_all(models)
-    .await
 }

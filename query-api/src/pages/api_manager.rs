@@ -10,9 +10,9 @@ use minijinja::context;
 use super::frame::shown;
 use super::visit::{Instead, Visit};
 use crate::keys::{count_keys, find_keys, find_use};
-use crate::paging::{Listed, Page as Part, Parameters};
+use crate::paging::{BY_TIME_AND_NAME, Listed, Parameters};
 use crate::progress::Projection;
-use crate::search::search_text;
+use crate::search::ShortQuery;
 use crate::state::State;
 
 pub(super) async fn show_keys(
@@ -20,13 +20,11 @@ pub(super) async fn show_keys(
     AppState(state): AppState<State>,
     uri: Uri,
 ) -> Result<Response, Instead> {
-    let parameters = Parameters::of(&uri)?;
-    let part = Part::from_parameters(&parameters)?;
-    let text = search_text(&parameters)?;
+    let query = ShortQuery::from_parameters(&Parameters::of(&uri)?, BY_TIME_AND_NAME)?;
     let models = visit.models(&[Projection::ApiKeys]).await?;
-    let total = count_keys(visit.org(), text.as_deref(), models).await?;
-    let mut keys = find_keys(visit.org(), text.as_deref(), &part, models).await?;
-    let next = part.next_link(&uri, &mut keys);
+    let total = count_keys(visit.org(), &query, models).await?;
+    let mut keys = find_keys(visit.org(), &query, models).await?;
+    let next = query.page.next_link(&uri, &mut keys);
     let ids: Vec<_> = keys.iter().map(Listed::id).collect();
     let window = state.access.limiter().window();
     let used = find_use(&ids, window, models).await?;
@@ -38,7 +36,7 @@ pub(super) async fn show_keys(
         window => window.as_secs(),
         total => total,
         next => next,
-        q => text,
+        q => query.text,
         now => shown(state.clock.now()),
         scopes => scopes,
         default_limit => DEFAULT_RATE_LIMIT,

@@ -8,10 +8,10 @@ use service::HttpError;
 
 use super::frame::{piece, shown};
 use super::visit::{Instead, Visit};
-use crate::paging::{Page as Part, Parameters};
+use crate::paging::{BY_TIME, Page as Part, Parameters};
 use crate::progress::Projection;
 use crate::reading::ResourceId;
-use crate::search::search_text;
+use crate::search::{ShortQuery, search_text};
 use crate::state::State;
 use crate::webhooks::{
     LOOKED_THROUGH, Sought, find_deliveries, find_deliveries_in, find_webhook, find_webhooks,
@@ -22,17 +22,15 @@ use crate::webhooks::{
 const STATUSES: [&str; 3] = ["FAILED", "PENDING", "SUCCEEDED"];
 
 pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, Instead> {
-    let parameters = Parameters::of(&uri)?;
-    let part = Part::from_parameters(&parameters)?;
-    let text = search_text(&parameters)?;
+    let query = ShortQuery::from_parameters(&Parameters::of(&uri)?, BY_TIME)?;
     let models = visit.models(&[Projection::Webhooks]).await?;
-    let mut webhooks = find_webhooks(visit.org(), text.as_deref(), &part, models).await?;
-    let next = part.next_link(&uri, &mut webhooks);
+    let mut webhooks = find_webhooks(visit.org(), &query, models).await?;
+    let next = query.page.next_link(&uri, &mut webhooks);
     let page = visit.page("webhooks.html", "Webhooks", "webhooks").await?;
     let page = page.with_script("webhooks.js");
     let webhooks = shown(&webhooks);
     let form = piece("webhook_form.html", context! {})?;
-    Ok(page.show(context! { webhooks => webhooks, next => next, form => form, q => text })?)
+    Ok(page.show(context! { webhooks => webhooks, next => next, form => form, q => query.text })?)
 }
 
 pub(super) async fn show_webhook(

@@ -52,6 +52,15 @@ pub(crate) struct Cursor {
 }
 
 impl SortKey {
+    /// Returns the key of an item of a list that is ordered by name, if there is the beginning of
+    /// one, or by time.
+    pub(crate) fn of(name: Option<&str>, created_at: DateTime<Utc>) -> Self {
+        match name {
+            Some(name) => Self::Name(name.to_owned()),
+            None => Self::Created(created_at),
+        }
+    }
+
     /// Returns the order of the list that has this key.
     pub(crate) fn sorted(&self) -> Sorted {
         match self {

@@ -9,6 +9,7 @@ mod find;
 mod merged;
 mod one_by_one;
 mod parameters;
+mod sort;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Uri, header};
@@ -22,6 +23,7 @@ pub(crate) use self::cursor::{Grouping, SortKey, Sorted};
 pub(crate) use self::find::{find_page, read_page, take_rows};
 pub(crate) use self::merged::{Block, Window, time};
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
+pub(crate) use self::sort::{BY_TIME, BY_TIME_AND_NAME, Sort, Sorts};
 
 /// Items per page by default.
 pub(crate) const DEFAULT_LIMIT: i64 = 20;
@@ -60,8 +62,9 @@ struct Envelope<T> {
 }
 
 impl Page {
-    /// Returns the page that a request asks for of a list that is ordered newest first.
+    /// Returns the page that a request asks for of a list that is always ordered newest first.
     pub(crate) fn from_parameters(parameters: &Parameters) -> Result<Self, HttpError> {
+        sort::newest_first(parameters)?;
         Self::asked_in(parameters, Sorted::Created, DEFAULT_LIMIT)
     }
 
@@ -109,6 +112,15 @@ impl Page {
         match self.cursor.as_ref()?.sort_key {
             SortKey::Created(time) => Some(time),
             SortKey::Name(_) | SortKey::Amount(_) | SortKey::Grouped(..) => None,
+        }
+    }
+
+    /// The start of a page of a list that is ordered by name: items of this name or of one further
+    /// on, those of this name only if their id is later than [`Self::after_id`].
+    pub(crate) fn after_name(&self) -> Option<&str> {
+        match &self.cursor.as_ref()?.sort_key {
+            SortKey::Name(name) => Some(name),
+            SortKey::Created(_) | SortKey::Amount(_) | SortKey::Grouped(..) => None,
         }
     }
 
@@ -267,6 +279,9 @@ mod tests {
             ("?page=-99999999999999999999", "page"),
             ("?cursor=x", "cursor"),
             ("?page=1&cursor=x", "page and cursor"),
+            ("?sort=name", "sort"),
+            ("?sort=createdAt", "sort"),
+            ("?sort=", "sort"),
         ] {
             let message = asked(query).unwrap_err();
             assert!(message.starts_with(word), "{query}: {message}");

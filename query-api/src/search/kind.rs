@@ -1,6 +1,6 @@
 //! The search, filters and orders of each kind of record.
 
-use crate::paging::{Grouping, Sorted};
+use crate::paging::{BY_TIME_AND_NAME, Grouping, Sorted};
 
 /// A kind of record as lists use it. All texts are SQL, over the columns of its table. Those of
 /// `name`, `amount` and the fields' keys are, to the letter, what migrations 0012, 0028 and 0031
@@ -57,25 +57,13 @@ impl Kind {
         self.fields.iter().find(|field| field.grouping == grouping)
     }
 
-    /// Returns the values of `sort`, each of which may also follow a `-`.
-    pub(crate) fn sorts(&self) -> Vec<&'static str> {
-        let amount = self.amount.map(|_| "amount");
-        let fields = self.fields.iter().map(|field| field.called);
-        let all = ["createdAt", "name"].into_iter().chain(amount);
+    /// Returns the orders of its lists.
+    pub(crate) fn sorts(&self) -> Vec<(&'static str, Sorted)> {
+        let amount = self.amount.map(|_| ("amount", Sorted::Amount));
+        let fields = self.fields.iter();
+        let fields = fields.map(|field| (field.called, Sorted::Grouped(field.grouping)));
+        let all = BY_TIME_AND_NAME.iter().copied().chain(amount);
         all.chain(fields).collect()
-    }
-
-    /// Returns the order that a word of `sort` means.
-    pub(super) fn sorted(&self, word: &str) -> Option<Sorted> {
-        match word {
-            "createdAt" => Some(Sorted::Created),
-            "name" => Some(Sorted::Name),
-            "amount" => self.amount.map(|_| Sorted::Amount),
-            _ => {
-                let field = self.fields.iter().find(|field| field.called == word)?;
-                Some(Sorted::Grouped(field.grouping))
-            }
-        }
     }
 
     /// Returns SQL for the values of a text field of an organization, `$1`: the first `$2` of them,

@@ -9,10 +9,10 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use crate::paging::{Listed, Page, Parameters};
+use crate::paging::{BY_TIME_AND_NAME, Listed, Parameters, SortKey};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{anywhere, search_text};
+use crate::search::{ShortQuery, find_short_page};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,6 +25,9 @@ struct Workflow {
     updated_at: DateTime<Utc>,
     #[serde(skip)]
     created_at: DateTime<Utc>,
+    /// The beginning of its name, if the list is ordered by it.
+    #[serde(skip)]
+    name_key: Option<String>,
 }
 
 impl Listed for Workflow {
@@ -35,59 +38,53 @@ impl Listed for Workflow {
     fn id(&self) -> &str {
         &self.id
     }
+
+    fn sort_key(&self) -> SortKey {
+        SortKey::of(self.name_key.as_deref(), self.created_at)
+    }
 }
 
 pub(super) async fn list_workflows(
     reading: Reading<scope::ReadWorkflows>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let parameters = Parameters::of(&uri)?;
-    let page = Page::from_parameters(&parameters)?;
-    let text = search_text(&parameters)?;
+    let query = ShortQuery::from_parameters(&Parameters::of(&uri)?, BY_TIME_AND_NAME)?;
     let models = reading.models(&[Projection::Workflows]).await?;
-    let total = count_workflows(reading.org(), text.as_deref(), models).await?;
-    let workflows = find_workflows(reading.org(), text.as_deref(), &page, models).await?;
-    Ok(page.answer(&uri, workflows, total))
+    let total = count_workflows(reading.org(), &query, models).await?;
+    let workflows = find_workflows(reading.org(), &query, models).await?;
+    Ok(query.page.answer(&uri, workflows, total))
 }
 
-/// Returns the number of workflows with a text in their name or id.
+/// Returns the number of workflows with the query's text in their name or id.
 async fn count_workflows(
     org: &OrgId,
-    text: Option<&str>,
+    query: &ShortQuery,
     models: &PgPool,
 ) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM workflows
            WHERE org_id = $1 AND ($2::text IS NULL OR name || E'\n' || workflow_id ILIKE $2)"#,
         org.as_str(),
-        text.map(anywhere),
+        query.pattern(),
     )
     .fetch_one(models)
     .await
 }
 
-/// Returns those workflows, newest first. An organization has few, so no index is needed.
+/// Returns a page of those workflows.
 async fn find_workflows(
     org: &OrgId,
-    text: Option<&str>,
-    page: &Page,
+    query: &ShortQuery,
     models: &PgPool,
 ) -> Result<Vec<Workflow>, sqlx::Error> {
-    sqlx::query_as!(
-        Workflow,
-        r"SELECT workflow_id AS id, name, status, version, updated_at, created_at
-         FROM workflows
-         WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
-           AND (created_at < coalesce($2::timestamptz, 'infinity') OR workflow_id > $3)
-           AND ($6::text IS NULL OR name || E'\n' || workflow_id ILIKE $6)
-         ORDER BY created_at DESC, workflow_id OFFSET $4 LIMIT $5",
-        org.as_str(),
-        page.after_time(),
-        page.after_id(),
-        page.offset(),
-        page.fetched(),
-        text.map(anywhere),
+    find_short_page!(
+        Workflow:
+        r#"id AS "id!", name AS "name!", status AS "status!", version AS "version!",
+           updated_at AS "updated_at!", created_at AS "created_at!", name_key"#
+        from r"SELECT workflow_id AS id, name, status, version, updated_at, created_at
+               FROM workflows
+               WHERE org_id = $1
+                 AND ($2::text IS NULL OR name || E'\n' || workflow_id ILIKE $2)",
+        (org.as_str(), query), models
     )
-    .fetch_all(models)
-    .await
 }

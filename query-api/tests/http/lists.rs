@@ -2,9 +2,11 @@
 
 use axum::body::HttpBody as _;
 use futures::StreamExt as _;
+use schemas::AccountId;
 use serde_json::Value;
+use sqlx::AssertSqlSafe;
 
-use crate::support::TestApi;
+use crate::support::{Answer, TestApi};
 
 /// 250 runs, ten at each time, of which every fifth failed.
 const RUNS: &str = "INSERT INTO runs
@@ -189,5 +191,124 @@ async fn a_page_of_large_runs_is_sent_run_by_run() {
     }
     let all: Vec<_> = (0..30).map(|number| format!("r{number:02}")).collect();
     assert_eq!(walked, all);
+    api.close().await;
+}
+
+/// The person whose circles are listed.
+const MEMBER: AccountId = AccountId(1);
+
+/// 45 rows of each list that is sorted for every request, with few names and few times.
+const SHORT_LISTS: [&str; 5] = [
+    "INSERT INTO workflows (org_id, workflow_id, name, status, version, timeout_seconds,
+                            has_trigger, steps, created_at, updated_at)
+     SELECT $1, 'i' || lpad((i * 7 % 45)::text, 2, '0'), ('{ada,Bob,Zoë}'::text[])[i % 3 + 1],
+            'ACTIVE', 1, 60, true, '[]', '2026-11-21'::timestamptz + make_interval(secs => i % 4),
+            now()
+     FROM generate_series(0, 44) AS i",
+    "INSERT INTO api_keys (org_id, key_id, name, scopes, rate_limit, expires_at, created_at)
+     SELECT org_id, workflow_id, name, '{admin}', 5, NULL, created_at
+     FROM workflows WHERE org_id = $1",
+    "INSERT INTO webhooks (org_id, webhook_id, url, events, description, status, disabled_reason,
+                           created_at, updated_at)
+     SELECT org_id, workflow_id, 'https://a.example/' || name, '{}', NULL, 'ENABLED', NULL,
+            created_at, now()
+     FROM workflows WHERE org_id = $1",
+    "INSERT INTO circles (circle_id, owner_account, owner_org, name, created_at)
+     SELECT workflow_id, NULL, org_id, name, created_at FROM workflows WHERE org_id = $1",
+    "INSERT INTO circle_members (circle_id, account_id, sequence, joined_at, left_at)
+     SELECT workflow_id, 1, 1, now(), NULL FROM workflows WHERE org_id = $1",
+];
+/// The path of each of these lists, the field with its items' ids, and their column and table.
+const WORKFLOW_LIST: [&str; 4] = ["/api/v1/workflows", "workflowId", "workflow_id", "workflows"];
+const KEY_LIST: [&str; 4] = ["/api/v1/keys", "keyId", "key_id", "api_keys"];
+const WEBHOOK_LIST: [&str; 4] = ["/api/v1/webhooks", "id", "webhook_id", "webhooks"];
+const CIRCLE_LIST: [&str; 4] = ["/circles", "id", "circle_id", "circles"];
+
+async fn api_with_short_lists() -> TestApi {
+    let api = TestApi::open().await;
+    for rows in SHORT_LISTS {
+        api.execute(rows).await;
+    }
+    api
+}
+
+/// Reads a list by its organization's key, or by a person's token.
+async fn read(api: &TestApi, path: &str) -> Answer {
+    if path.starts_with("/circles") {
+        api.get_by(MEMBER, path).await
+    } else {
+        api.get(path).await
+    }
+}
+
+/// Compares a list with what sorting its rows gives: its second page, and the walk by its links.
+async fn compare(api: &TestApi, [path, field, id, table]: [&str; 4], (asked, found): (&str, &str)) {
+    let sorted = AssertSqlSafe(format!("SELECT {id} FROM {table} {found}, {id}"));
+    let sorted: Vec<String> = sqlx::query_scalar(sorted)
+        .fetch_all(&api.pool)
+        .await
+        .unwrap();
+    assert!(sorted.len() >= 15, "{path}?{asked}");
+    let first = format!("{path}?limit=7&{asked}");
+    let second = read(api, &format!("{first}&page=2")).await;
+    assert_eq!(second.all(field), sorted[7..14], "{first}");
+    let (mut walked, mut next) = (Vec::new(), Some(first.clone()));
+    while let Some(page) = next {
+        let answer = read(api, &page).await;
+        assert_eq!(answer.json()["total"], sorted.len(), "{page}");
+        walked.extend(answer.all(field));
+        next = answer.next();
+    }
+    assert_eq!(walked, sorted, "{first}");
+}
+
+#[tokio::test]
+async fn short_lists_are_sorted_and_walked_in_each_of_their_orders() {
+    let api = api_with_short_lists().await;
+    for list in [WORKFLOW_LIST, KEY_LIST, WEBHOOK_LIST, CIRCLE_LIST] {
+        for order in [
+            ("", "ORDER BY created_at DESC"),
+            ("sort=-createdAt", "ORDER BY created_at DESC"),
+            ("sort=createdAt", "ORDER BY created_at"),
+        ] {
+            compare(&api, list, order).await;
+        }
+    }
+    for list in [WORKFLOW_LIST, KEY_LIST, CIRCLE_LIST] {
+        for order in [
+            ("sort=name", "ORDER BY lower(name) COLLATE \"C\""),
+            ("sort=-name", "ORDER BY lower(name) COLLATE \"C\" DESC"),
+            (
+                "sort=createdAt&q=BO",
+                "WHERE name = 'Bob' ORDER BY created_at",
+            ),
+            ("sort=-name&q=zo%C3%AB", "WHERE name = 'Zoë' ORDER BY name"),
+        ] {
+            compare(&api, list, order).await;
+        }
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn an_order_that_a_list_does_not_have_is_refused_with_those_that_it_has() {
+    let api = api_with_short_lists().await;
+    let named = "sort: must be createdAt or name, or one of these after a - to descend, not \"x\"";
+    let timed = "sort: must be createdAt or -createdAt, not \"x\"";
+    let newest = "sort: must be -createdAt, not \"x\"";
+    for (path, error) in [
+        ("/api/v1/workflows", named),
+        ("/api/v1/keys", named),
+        ("/circles", named),
+        ("/api/v1/webhooks", timed),
+        ("/api/v1/workflows/i01/runs", newest),
+        ("/api/v1/webhooks/i01/deliveries", newest),
+    ] {
+        let answer = read(&api, &format!("{path}?sort=x")).await;
+        assert_eq!(answer.status, 400, "{path}");
+        assert_eq!(answer.error(), error, "{path}");
+        let answer = read(&api, &format!("{path}?sort=-createdAt")).await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
     api.close().await;
 }

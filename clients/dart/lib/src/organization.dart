@@ -26,11 +26,16 @@ class Workflows {
   Future<Json> get(String workflowId, {RequestOptions? options}) =>
       _transport.json(Call(Operations.getWorkflow, path: [workflowId], options: options));
 
-  /// All workflows; with [q] those whose name or id contains it.
-  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+  /// All workflows; with [q] those whose name or id contains it. [sort] is `createdAt` or `name`,
+  /// with `-` to descend.
+  Stream<Json> list({String? q, String? sort, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
-        Call(Operations.listWorkflows, query: {'q': q, 'limit': limit}, options: options),
+        Call(
+          Operations.listWorkflows,
+          query: {'q': q, 'sort': sort, 'limit': limit},
+          options: options,
+        ),
       );
 
   /// The runs of a workflow, newest first; with [state] only those in it, such as `FAILED`.
@@ -118,11 +123,16 @@ class Keys {
         ),
       );
 
-  /// All keys; with [q] those whose name or id contains it.
-  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+  /// All keys; with [q] those whose name or id contains it. [sort] is `createdAt` or `name`, with
+  /// `-` to descend.
+  Stream<Json> list({String? q, String? sort, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
-        Call(Operations.listKeys, query: {'q': q, 'limit': limit}, options: options),
+        Call(
+          Operations.listKeys,
+          query: {'q': q, 'sort': sort, 'limit': limit},
+          options: options,
+        ),
       );
 
   /// Revokes a key; with [given] also those that it created.
@@ -157,11 +167,16 @@ class Webhooks {
         ),
       );
 
-  /// All endpoints; with [q] those whose address, description or id contains it.
-  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+  /// All endpoints; with [q] those whose address, description or id contains it. [sort] is
+  /// `createdAt`, with `-` to descend.
+  Stream<Json> list({String? q, String? sort, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
-        Call(Operations.listWebhooks, query: {'q': q, 'limit': limit}, options: options),
+        Call(
+          Operations.listWebhooks,
+          query: {'q': q, 'sort': sort, 'limit': limit},
+          options: options,
+        ),
       );
 
   /// One endpoint.

@@ -141,9 +141,17 @@ class Circles {
   Future<Json> create({required String name, RequestOptions? options}) =>
       _transport.json(Call(Operations.createCircle, body: {'name': name}, options: options));
 
-  /// The person's circles.
-  Stream<Json> list({int? limit, RequestOptions? options}) =>
-      walk(_transport, Call(Operations.listCircles, query: {'limit': limit}, options: options));
+  /// The person's circles; with [q] those whose name contains it. [sort] is `createdAt` or `name`,
+  /// with `-` to descend.
+  Stream<Json> list({String? q, String? sort, int? limit, RequestOptions? options}) =>
+      walk(
+        _transport,
+        Call(
+          Operations.listCircles,
+          query: {'q': q, 'sort': sort, 'limit': limit},
+          options: options,
+        ),
+      );
 
   /// Creates a code for joining it: `{code, expires_at}`.
   Future<Json> invite(String id, {RequestOptions? options}) =>

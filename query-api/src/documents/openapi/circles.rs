@@ -9,6 +9,7 @@ use super::shape::{
     answer, array, id, integer, like, list, meaning, name, nullable, number, schema, string, time,
     tolerant_request,
 };
+use crate::paging::BY_TIME_AND_NAME;
 
 pub(super) fn part() -> Part {
     Part {
@@ -39,10 +40,11 @@ fn operations() -> Vec<Operation> {
             .person()
             .read()
             .paged()
+            .sought_and_sorted("Part of a name, whatever its case.", BY_TIME_AND_NAME)
             .answers(
                 200,
-                "Circles with their members: at most 1,000 of each, and 10,000 of all circles on \
-                 the page together.",
+                "Circles, newest first unless sorted, with their members: at most 1,000 of each, \
+                 and 10,000 of all circles on the page together.",
                 list("Circle"),
             ),
         of_circle(post(

@@ -9,6 +9,7 @@ use super::shape::{
     answer, array, id, integer, later, like, list, meaning, name, nullable, request, schema,
     string, time, word,
 };
+use crate::paging::BY_TIME_AND_NAME;
 
 pub(super) fn part() -> Part {
     Part {
@@ -31,8 +32,15 @@ pub(super) fn part() -> Part {
                 .key(Scope::ManageKeys)
                 .read()
                 .paged()
-                .sought("Part of a name or of an id, whatever its case.")
-                .answers(200, "Keys, without their secret part.", list("Key")),
+                .sought_and_sorted(
+                    "Part of a name or of an id, whatever its case.",
+                    BY_TIME_AND_NAME,
+                )
+                .answers(
+                    200,
+                    "Keys, without their secret part, newest first unless sorted.",
+                    list("Key"),
+                ),
             delete("/api/v1/keys/{keyId}", "revokeKey", "Revoke a key")
                 .says(
                     "It stops working on every process within a second. Keys that it created keep \

@@ -6,11 +6,15 @@ use access::{Api, Scope};
 use serde_json::{Map, Value, json};
 
 use super::shape::{headers, refer, sought};
+use crate::paging::Sorts;
 use crate::search;
 
 const SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items that are \
                     equal in `createdAt`, `name` or `amount` are ordered by `id`; those that are \
                     equal in another field have the newest first, and after a `-` last.";
+
+const SHORT_SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items \
+                          that are equal in it are ordered by their id.";
 
 /// The authorized callers.
 #[derive(Clone, Copy, PartialEq)]
@@ -121,15 +125,17 @@ impl Operation {
 
     /// Its list can be searched, sorted by these fields, and limited to a span of time.
     pub(super) fn searched(self, kind: &search::Kind) -> Self {
-        let both = kind.sorts().into_iter();
-        let both = both.flat_map(|by| [by.to_owned(), format!("-{by}")]);
-        let words: Vec<_> = both.collect();
-        let sorts = json!({"type": "string", "enum": words, "default": "-createdAt"});
         let filters = ["CreatedFrom", "CreatedBefore", "Search"];
         let searched = filters.into_iter().fold(self, |operation, name| {
             operation.parameter(refer("parameters", name))
         });
-        searched.query_value("sort", SORT, sorts)
+        searched.query_value("sort", SORT, sort_words(&kind.sorts()))
+    }
+
+    /// Its list, which is short, can be searched by a text and sorted.
+    pub(super) fn sought_and_sorted(self, description: &str, sorts: &Sorts) -> Self {
+        let sought = self.sought(description);
+        sought.query_value("sort", SHORT_SORT, sort_words(sorts))
     }
 
     /// Its list can be searched by a text.
@@ -281,6 +287,15 @@ impl Operation {
         object.insert("responses".to_owned(), responses.into());
         object.into()
     }
+}
+
+/// The values of `sort` that ask for these orders.
+fn sort_words(sorts: &Sorts) -> Value {
+    let both = sorts
+        .iter()
+        .flat_map(|(word, _)| [(*word).to_owned(), format!("-{word}")]);
+    let words: Vec<_> = both.collect();
+    json!({"type": "string", "enum": words, "default": "-createdAt"})
 }
 
 fn security(caller: Caller) -> Value {

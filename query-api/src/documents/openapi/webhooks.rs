@@ -10,6 +10,7 @@ use super::shape::{
     answer, array, id, integer, like, list, meaning, nullable, request, schema, string, text, time,
     word,
 };
+use crate::paging::BY_TIME;
 
 const STATUSES: &[&str] = &["ENABLED", "DISABLED"];
 
@@ -43,8 +44,15 @@ fn operations() -> Vec<Operation> {
             .key(Scope::ManageWebhooks)
             .read()
             .paged()
-            .sought("Part of an address, a description or an id, whatever its case.")
-            .answers(200, "Endpoints.", list("Webhook")),
+            .sought_and_sorted(
+                "Part of an address, a description or an id, whatever its case.",
+                BY_TIME,
+            )
+            .answers(
+                200,
+                "Endpoints, newest first unless sorted.",
+                list("Webhook"),
+            ),
         one(get(
             "/api/v1/webhooks/{id}",
             "getWebhook",

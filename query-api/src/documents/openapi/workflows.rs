@@ -8,6 +8,7 @@ use super::shape::{
     answer, array, id, integer, like, list, meaning, nullable, schema, string, time, word,
 };
 use super::{Part, workflow_shapes};
+use crate::paging::BY_TIME_AND_NAME;
 
 const STATES: &[&str] = &[
     "QUEUED",
@@ -85,9 +86,16 @@ fn definitions() -> Vec<Operation> {
         get("/api/v1/workflows", "listWorkflows", "List workflows")
             .key(Scope::ReadWorkflows)
             .read()
-            .sought("Part of a name or of an id, whatever its case.")
+            .sought_and_sorted(
+                "Part of a name or of an id, whatever its case.",
+                BY_TIME_AND_NAME,
+            )
             .paged()
-            .answers(200, "Workflows.", list("WorkflowSummary")),
+            .answers(
+                200,
+                "Workflows, newest first unless sorted.",
+                list("WorkflowSummary"),
+            ),
         get(
             "/api/v1/workflows/{workflowId}",
             "getWorkflow",

@@ -222,10 +222,24 @@ class AsyncCircles(_AsyncResource):
         return cast("NewCircle", await self._post("/circles", {"name": name}, idempotency_key))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Circle]:
-        """List the circles that this person is in."""
-        return self._list("/circles", {"limit": limit}, min_position)
+        """List the circles that this person is in.
+
+        Args:
+            q: A part of a name.
+            sort: ``createdAt`` or ``name``; ``-`` before it descends. Newest first unless given.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        query = {"q": q, "sort": sort, "limit": limit}
+        return self._list("/circles", query, min_position)
 
     async def invite(self, id: str, *, idempotency_key: str | None = None) -> Invite:
         """Create a code for another person to join."""

@@ -97,18 +97,21 @@ class Workflows(_AsyncResource):
         self,
         *,
         q: str | None = None,
+        sort: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[WorkflowSummary]:
-        """List workflows, the newest first. Needs ``workflows:read``.
+        """List workflows. Needs ``workflows:read``.
 
         Args:
             q: A part of a name or of an id.
+            sort: ``createdAt`` or ``name``; ``-`` before it descends. Newest first unless given.
             limit: How many on a page, 1 to 100; 20 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        return self._list("/api/v1/workflows", {"q": q, "limit": limit}, min_position)
+        query = {"q": q, "sort": sort, "limit": limit}
+        return self._list("/api/v1/workflows", query, min_position)
 
     def runs(
         self,
@@ -182,18 +185,21 @@ class Keys(_AsyncResource):
         self,
         *,
         q: str | None = None,
+        sort: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[Key]:
-        """List keys, the newest first.
+        """List keys.
 
         Args:
             q: A part of a name or of an id.
+            sort: ``createdAt`` or ``name``; ``-`` before it descends. Newest first unless given.
             limit: How many on a page, 1 to 100; 20 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        return self._list("/api/v1/keys", {"q": q, "limit": limit}, min_position)
+        query = {"q": q, "sort": sort, "limit": limit}
+        return self._list("/api/v1/keys", query, min_position)
 
     def revoke(self, key_id: str, *, given: bool | None = None) -> None:
         """Revoke a key; with ``given`` also the keys that it created, directly or not."""
@@ -232,18 +238,21 @@ class Webhooks(_AsyncResource):
         self,
         *,
         q: str | None = None,
+        sort: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[Webhook]:
-        """List endpoints, the newest first.
+        """List endpoints.
 
         Args:
             q: A part of an address, a description or an id.
+            sort: ``createdAt``; ``-`` before it descends. Newest first unless given.
             limit: How many on a page, 1 to 100; 20 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        return self._list("/api/v1/webhooks", {"q": q, "limit": limit}, min_position)
+        query = {"q": q, "sort": sort, "limit": limit}
+        return self._list("/api/v1/webhooks", query, min_position)
 
     def get(self, id: str, *, min_position: str | Unset | None = UNSET) -> Webhook:
         """Read an endpoint."""
