@@ -34,8 +34,8 @@ const CALLS: usize = 4;
 /// How long the server has at least to create or change a stream, which it flushes to disk.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the leader of a stream has to answer for an outside reader, whose connection may have
-/// much else on it. A leader that has just been lost never answers.
-const READERS_TIMEOUT: Duration = Duration::from_secs(10);
+/// much else on it. A leader that has just been lost never answers: the next one has to be asked.
+const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The event log. Clones are cheap and share its connections.
 #[derive(Clone)]

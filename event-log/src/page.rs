@@ -127,7 +127,7 @@ impl EventLog {
     /// everything up to there even if another connection leads to a server with more.
     ///
     /// # Errors
-    /// If the log is unavailable, or silent for ten seconds.
+    /// If the log is unavailable, or silent for three seconds.
     pub async fn end_for_reader(&self, log: Log) -> Result<Position, ReadError> {
         let state = self
             .long_timeout_reader(self.readers(), log)

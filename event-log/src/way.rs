@@ -48,7 +48,7 @@ impl Way {
         let client = log.followers().client();
         Self {
             times: log.answers_to_followers().clone(),
-            context: jetstream::new(client.clone()),
+            context: log.followers().clone(),
             throttle: log.throttle().clone(),
             messages: 4_096,
             bytes: (8 * 1024 * 1024).max(2 * client.max_payload()),

@@ -336,8 +336,7 @@ fn a_workbook_holds(kind: &Kind, excel: Vec<u8>, mut wanted: Vec<Vec<String>>) {
             for (field, place, content) in kind.fields {
                 // Dates are formatted in the office's language.
                 assert!(
-                    unspaced(&read[*place]) == unspaced(&row[*place])
-                        || *content == Content::Day,
+                    unspaced(&read[*place]) == unspaced(&row[*place]) || *content == Content::Day,
                     "{field}: {read:?}"
                 );
             }

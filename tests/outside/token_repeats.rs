@@ -308,7 +308,8 @@ async fn a_sign_in_under_an_impossible_key_is_refused() {
     let registered = registration(&email());
     client.post(REGISTER, &registered).await.ok(201);
     let too_long = "k".repeat(256);
-    let sent = client.post_once(LOGIN, &too_long, &credentials(&registered));
+    let login = credentials(&registered);
+    let sent = client.post_once(LOGIN, &too_long, &login);
     let message = sent.await.error(400);
     assert!(message.contains("Idempotency-Key"), "{message}");
 }

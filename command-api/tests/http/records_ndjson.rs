@@ -129,7 +129,7 @@ async fn answers_come_before_the_request_has_ended() {
 async fn an_upload_that_comes_late_has_its_position_in_the_head() {
     let api = TestApi::open().await;
     let late = stream::once(async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         Ok::<_, io::Error>("{\"id\": \"a\", \"firstName\": \"A\"}\n")
     });
     let answer = send(&api, Body::from_stream(late)).await;

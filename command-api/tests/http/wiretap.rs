@@ -1,10 +1,15 @@
 //! What processes ask of the log's server.
 
+use std::time::Duration;
+
 use async_nats::{Client, ConnectOptions, Message, ServerAddr, Subscriber};
 use futures::StreamExt as _;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::support::PREFIX;
+
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Receives a copy of each request for messages of one stream.
 pub(crate) struct Wiretap {
@@ -41,11 +46,14 @@ impl Wiretap {
     pub(crate) async fn until_now(&mut self) -> Vec<Message> {
         // The server ignores a request that names no one to answer.
         let mark = Uuid::new_v4().to_string();
-        let sent = self.client.publish(self.subject.clone(), mark.clone().into());
+        let sent = self
+            .client
+            .publish(self.subject.clone(), mark.clone().into());
         sent.await.unwrap();
         let mut requests = Vec::new();
         loop {
-            let request = self.requests.next().await.unwrap();
+            let request = timeout(LIMIT, self.requests.next()).await;
+            let request = request.unwrap().unwrap();
             if request.payload == mark.as_bytes() {
                 return requests;
             }

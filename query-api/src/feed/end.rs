@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use event_log::ReadError;
 use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long after a question the next one is asked.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long an answer is waited for. The leader that was asked may have just been lost.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// The end of one log as far as it is known. One of those who wait asks for all of them.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl End {
                 sleep_until(asked + AGAIN).await;
             }
             *asked = Some(Instant::now());
-            if let Ok(end) = ask().await {
+            if let Ok(Ok(end)) = timeout(SILENCE, ask()).await {
                 self.known.send_if_modified(|known| {
                     let is_news = end > *known;
                     *known = end.max(*known);
@@ -71,8 +73,7 @@ mod tests {
     use std::future::{Ready, ready};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use futures::future::join_all;
-    use tokio::time::timeout;
+    use futures::future::{Either, join_all, pending};
 
     use super::*;
 
@@ -118,6 +119,21 @@ mod tests {
         let (first, second, ()) = tokio::join!(first, second, grow);
         assert!(first.is_err());
         assert!(second.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_is_never_answered_is_asked_again() {
+        let (end, log) = (End::default(), TestLog::default());
+        log.end.store(5, Ordering::Relaxed);
+        let ask = || {
+            let answer = log.answer();
+            match log.questions() {
+                1 => Either::Left(pending()),
+                _ => Either::Right(answer),
+            }
+        };
+        let waited = timeout(WAIT, end.reached(5, ask)).await;
+        assert!(waited.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ use crate::reading::positions;
 use crate::state::State;
 
 /// How long opening a feed is retried while the log does not answer.
-const TIMEOUT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(7);
 const AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn router() -> Router<State> {

@@ -111,7 +111,7 @@ impl Reader {
         if let Some(org) = org {
             log.count_read(org, BEGINNING);
         }
-        let end = log.end(feed).await?.sequence();
+        let end = log.end_for_reader(feed).await?.sequence();
         let (after, end) = match query.form {
             Form::Lines => (query.after.unwrap_or(0), Some(end)),
             Form::ServerSent => (query.after.unwrap_or(end), None),

@@ -66,7 +66,12 @@ pub(crate) async fn newest_before(
 ) -> Result<Backwards, HttpError> {
     let mut through = match before {
         Some(before) => before.sequence().saturating_sub(1),
-        None => state.log.end(Log::Events).await.map_err(away)?.sequence(),
+        None => state
+            .log
+            .end_for_reader(Log::Events)
+            .await
+            .map_err(away)?
+            .sequence(),
     };
     let (mut width, mut read) = (FIRST, 0);
     let mut events = Vec::new();
@@ -131,7 +136,12 @@ pub(crate) async fn around(
 ) -> Result<Vec<Value>, HttpError> {
     let own = |event: &Value| event["correlationId"] == correlation;
     let earlier = newest_before(state, org, Some(at), reach / 4, own).await?;
-    let end = state.log.end(Log::Events).await.map_err(away)?.sequence();
+    let end = state
+        .log
+        .end_for_reader(Log::Events)
+        .await
+        .map_err(away)?
+        .sequence();
     let after = at.sequence().saturating_sub(1);
     let later = between(state, org, after, end, reach).await?;
     let mut events = earlier.events;

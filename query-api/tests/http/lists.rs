@@ -219,7 +219,12 @@ const SHORT_LISTS: [&str; 5] = [
      SELECT workflow_id, 1, 1, now(), NULL FROM workflows WHERE org_id = $1",
 ];
 /// The path of each of these lists, the field with its items' ids, and their column and table.
-const WORKFLOW_LIST: [&str; 4] = ["/api/v1/workflows", "workflowId", "workflow_id", "workflows"];
+const WORKFLOW_LIST: [&str; 4] = [
+    "/api/v1/workflows",
+    "workflowId",
+    "workflow_id",
+    "workflows",
+];
 const KEY_LIST: [&str; 4] = ["/api/v1/keys", "keyId", "key_id", "api_keys"];
 const WEBHOOK_LIST: [&str; 4] = ["/api/v1/webhooks", "id", "webhook_id", "webhooks"];
 const CIRCLE_LIST: [&str; 4] = ["/circles", "id", "circle_id", "circles"];

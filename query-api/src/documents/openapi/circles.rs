@@ -36,17 +36,7 @@ fn operations() -> Vec<Operation> {
             .takes("CircleRequest")
             .answers(201, "The circle.", schema("NewCircle"))
             .command(),
-        get("/circles", "listCircles", "List your circles")
-            .person()
-            .read()
-            .paged()
-            .sought_and_sorted("Part of a name, whatever its case.", BY_TIME_AND_NAME)
-            .answers(
-                200,
-                "Circles, newest first unless sorted, with their members: at most 1,000 of each, \
-                 and 10,000 of all circles on the page together.",
-                list("Circle"),
-            ),
+        list_circles(),
         of_circle(post(
             "/circles/{id}/invites",
             "inviteToCircle",
@@ -130,6 +120,20 @@ fn operations() -> Vec<Operation> {
         .command()
         .refuses(&[413]),
     ]
+}
+
+fn list_circles() -> Operation {
+    get("/circles", "listCircles", "List your circles")
+        .person()
+        .read()
+        .paged()
+        .sought_and_sorted("Part of a name, whatever its case.", BY_TIME_AND_NAME)
+        .answers(
+            200,
+            "Circles, newest first unless sorted, with their members: at most 1,000 of each, \
+             and 10,000 of all circles on the page together.",
+            list("Circle"),
+        )
 }
 
 fn radius() -> Value {

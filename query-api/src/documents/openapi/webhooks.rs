@@ -40,19 +40,7 @@ fn operations() -> Vec<Operation> {
             .takes("WebhookRequest")
             .answers(201, "The endpoint.", schema("NewWebhook"))
             .command(),
-        get("/api/v1/webhooks", "listWebhooks", "List endpoints")
-            .key(Scope::ManageWebhooks)
-            .read()
-            .paged()
-            .sought_and_sorted(
-                "Part of an address, a description or an id, whatever its case.",
-                BY_TIME,
-            )
-            .answers(
-                200,
-                "Endpoints, newest first unless sorted.",
-                list("Webhook"),
-            ),
+        list_webhooks(),
         one(get(
             "/api/v1/webhooks/{id}",
             "getWebhook",
@@ -135,6 +123,22 @@ fn operations() -> Vec<Operation> {
         .command()
         .refuses(&[413]),
     ]
+}
+
+fn list_webhooks() -> Operation {
+    get("/api/v1/webhooks", "listWebhooks", "List endpoints")
+        .key(Scope::ManageWebhooks)
+        .read()
+        .paged()
+        .sought_and_sorted(
+            "Part of an address, a description or an id, whatever its case.",
+            BY_TIME,
+        )
+        .answers(
+            200,
+            "Endpoints, newest first unless sorted.",
+            list("Webhook"),
+        )
 }
 
 fn secret() -> Value {
