@@ -335,6 +335,9 @@ async fn run_waypost(environment: &[(String, String)], arguments: &[&str], stdin
 fn spawned(environment: &[(String, String)], arguments: &[&str]) -> tokio::process::Child {
     tokio::process::Command::new(programs().join("waypost"))
         .args(arguments)
+        // The addresses of the system that the developer runs are none of this one's.
+        .env_remove("WAYPOST_ADDR")
+        .env_remove("WAYPOST_PUBLIC_URL")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -260,8 +260,7 @@ fn in_words(cell: &Data) -> String {
             let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
             format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
         }
-        // The reader leaves Excel's form of a carriage return as it is.
-        other => other.to_string().replace("_x000D_", "\r"),
+        other => other.to_string(),
     }
 }
 

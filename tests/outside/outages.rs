@@ -286,7 +286,11 @@ async fn a_check_and_a_rebuild_go_on_once_the_log_answers_again() {
 #[tokio::test]
 async fn passwords_that_cannot_be_checked_without_the_log_are_no_wrong_guesses() {
     let most = 3;
-    let guesses = [("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most.to_string())];
+    let most_guesses = most.to_string();
+    let guesses = [
+        ("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most_guesses),
+        ("WAYPOST_LIMIT_PATIENCE_SECONDS", "5"),
+    ];
     let mut system = System::start_alone(SHAPE, &[DEFAULTS, &guesses].concat()).await;
     let mut nats = system.nats.take().unwrap();
     let person = system.person("Ada").await;
@@ -311,7 +315,11 @@ async fn passwords_that_cannot_be_checked_without_the_log_are_no_wrong_guesses()
 #[tokio::test]
 async fn registrations_that_fail_without_the_log_are_no_tries() {
     let most = 3;
-    let tries = [("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most.to_string())];
+    let most_tries = most.to_string();
+    let tries = [
+        ("WAYPOST_SIGN_IN_PER_ACCOUNT", &*most_tries),
+        ("WAYPOST_LIMIT_PATIENCE_SECONDS", "5"),
+    ];
     let mut system = System::start_alone(SHAPE, &[DEFAULTS, &tries].concat()).await;
     let mut nats = system.nats.take().unwrap();
     let client = system.client();

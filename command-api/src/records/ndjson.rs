@@ -92,7 +92,8 @@ pub(super) async fn write_lines(
     let lines = Body::from_stream(first.chain(rest));
     // HTTP/1 only sends trailers that its head announces, to clients with `TE: trailers`.
     let announced = [(header::TRAILER, HeaderValue::from(POSITION))];
-    let last = async move { end.await.ok().map(|reached| Ok(trailers(reached))) };
+    // Without the position the writing has stopped before its end, and the response breaks off too.
+    let last = async move { Some(end.await.map(trailers).map_err(axum::Error::new)) };
     let body = Body::new(lines.with_trailers(last));
     Ok((announced, position_header(begun), streamed(body)).into_response())
 }
