@@ -234,7 +234,8 @@ async fn a_silent_connection_and_a_half_head_are_given_up() {
 
 #[tokio::test]
 async fn a_stalled_body_fails_a_trigger_and_cuts_an_import_off_after_its_results() {
-    let system = System::start(SHAPE, &[("WAYPOST_BODY_SECONDS", "1")]).await;
+    // Longer than the pause after which an import is answered before its end.
+    let system = System::start(SHAPE, &[("WAYPOST_BODY_SECONDS", "2")]).await;
     let org = system.organization().await;
     let terms = json!({"name": "n", "scopes": ["records:write", "workflows:trigger"]});
     let (_, key) = org.unused_key(&terms).await;
