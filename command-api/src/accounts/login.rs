@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use domain::account::{Account, Email, SignIn, may_be_password};
+use domain::account::{Account, Email, SignIn};
 use event_log::Binding;
 use schemas::{AccountId, Log};
 use service::HttpError;
@@ -103,11 +103,6 @@ async fn attempt(
     password: String,
 ) -> Result<Option<Account>, LogError> {
     let (account, hash) = find(&app.commands, email).await?;
-    let password = if may_be_password(&password) {
-        password
-    } else {
-        String::new()
-    };
     let passwords = app.accounts.passwords();
     let right = passwords.verify_for(visitor, password, hash).await?;
     Ok(account.filter(|_| right))

@@ -1,6 +1,6 @@
 //! Accounts as stored in the log.
 
-use domain::account::{Account, Email, Phone, may_be_password};
+use domain::account::{Account, Email, Phone};
 use event_log::{Binding, Expected, VaultError, Write};
 use schemas::account::{PhoneNamed, Registered};
 use schemas::claim::{Claimed, Released};
@@ -111,11 +111,6 @@ pub(super) async fn is_password(
 ) -> Result<bool, LogError> {
     let binding = Binding::Password(account.id);
     let hash = unseal(&app.commands, &binding, &account.password_hash).await?;
-    let password = if may_be_password(&password) {
-        password
-    } else {
-        String::new()
-    };
     let passwords = app.accounts.passwords();
     Ok(passwords.verify_for(visitor, password, hash).await?)
 }
